@@ -19,6 +19,8 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/access"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // faults counts the calls of all devices of a test, and lets one fail, or from that on all.
@@ -504,21 +506,25 @@ func sequenceScene(x *scene) {
 // rowsScene copies rows, and looks at columns.
 func rowsScene(x *scene) {
 	src, dst := x.tensor(operand(30, 6, 1)), x.tensor(operand(40, 6, 2))
-	var l *spmm.RowList
+	dev, err := access.Device(x.devs[0])
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var l *plan.RowList
 	x.do("NewRowList", func() (err error) {
-		l, err = spmm.NewRowList(ctx, x.devs[0], []int32{7, 3, 29})
+		l, err = dev.NewRowList(ctx, []int32{7, 3, 29})
 		return err
 	})
 	x.open = append(x.open, l)
 	x.do("CopyRows", func() error {
-		p, err := spmm.CopyRows(ctx, dst, src, spmm.RowCopy{From: l, Dst: 2})
+		p, err := dev.CopyRows(ctx, access.Tensor(dst), access.Tensor(src), plan.RowCopy{From: l, Dst: 2})
 		if err == nil {
 			_, err = p.Wait(ctx)
 		}
 		return err
 	})
 	x.download(dst)
-	x.do("ColumnRanges", func() error { _, err := spmm.ColumnRanges(ctx, src); return err })
+	x.do("ColumnRanges", func() error { _, err := dev.ColumnRanges(ctx, access.Tensor(src)); return err })
 }
 
 // groupScene multiplies on two devices, data of the host and tensors that must be moved.

@@ -457,7 +457,7 @@ func TestGroupErrors(t *testing.T) {
 	}
 	a := uneven[float32](40, 30)
 	for _, o := range []spmm.GroupOptions{
-		{Split: 9}, {Memory: -1}, {Options: spmm.Options{Tune: true}}, {Options: spmm.Options{Whole: spmm.Extent{Rows: 1, NNZ: 1}}},
+		{Split: 9}, {Memory: -1}, {Options: spmm.Options{Tune: true}},
 	} {
 		if _, err := g.Prepare(ctx, a, o); err == nil {
 			t.Errorf("%+v is not refused", o)

@@ -58,29 +58,9 @@ type Options struct {
 	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare: the other
 	// calls multiply nothing.
 	Tune bool
-	// Whole says that A is some rows of a larger matrix of this extent, which other processes have the rest of, and that each
-	// row is to be summed in fast mode as it would be on this device if A were all of that matrix: the bits of C are then the
-	// same however many share it. Format csr can do that, and "auto" takes it. A's columns may leave out those of the larger
-	// matrix that no entry of A is in, if the rest is in the same order. Package dist sets it. Reproducible mode needs no such thing.
-	Whole Extent
 	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
 	Variant string
 }
-
-// Extent is the size of a matrix; the zero value stands for none.
-type Extent struct {
-	Rows int
-	NNZ  int64
-	// Pieces are those in which long rows are summed, in all of the matrix: the sum of what CountPieces returns for its parts. GPUs
-	// sum matrices that do not keep them busy in another order, and may take parts for such where this is not right.
-	Pieces int64
-	// Offset is how many entries of all of the matrix come before those of the rows: GPUs take entries by fours.
-	Offset int64
-}
-
-// CountPieces returns the pieces in which rows of the matrix are summed, given where the entries of each begin and those of the
-// last end, as CSR.RowPtr does. Pieces itself does not matter.
-func (e Extent) CountPieces(rowPtr []int64) int64 { return plan.Extent(e).CountPieces(rowPtr) }
 
 // Validate refuses options that no matrix and no device can make right. Every call that takes options begins
 // with it.
@@ -95,7 +75,7 @@ func (o Options) plan() (plan.Options, error) {
 	if err != nil {
 		return plan.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Whole: plan.Extent(o.Whole), Tune: o.Tune, Reproducible: p}
+	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p}
 	return out, out.Validate()
 }
 

@@ -45,7 +45,7 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 // TensorsFor allocates B (K×n) and C (M×n) for a plan, or with Options.Right B (n×K) and C (n×M), row-major, in blocks
 // that fit together where they are too large for the device to bind whole. Rows of NewTensor's matrices are multiples of eight elements apart;
 // where the plan's kernel takes few columns without such gaps (vectors above all), those of TensorsFor have none. Other plans take
-// them at the cost of a pass over the data; CopyRows does not. What exceeds the device's memory is
+// them at the cost of a pass over the data. What exceeds the device's memory is
 // ErrOutOfMemory, before anything is allocated.
 func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], error) {
 	b, c, err := p.p.Shapes(n, formats.TypeOf[B](), false, formats.TypeOf[C](), false)

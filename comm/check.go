@@ -23,32 +23,6 @@ func CheckOp(op Op) error {
 	return nil
 }
 
-// CheckColor refuses a color of Split that is negative or no int32.
-func CheckColor(color int) error {
-	if color < 0 || color > math.MaxInt32 {
-		return fmt.Errorf("comm: color %d, want 0 to %d", color, math.MaxInt32)
-	}
-	return nil
-}
-
-// CheckScatter refuses what is wrong with the operands of ReduceScatter.
-func CheckScatter(c Comm, send, recv []int64, counts []int) error {
-	if len(counts) != c.Size() {
-		return fmt.Errorf("comm: counts for %d ranks, there are %d", len(counts), c.Size())
-	}
-	sum := 0
-	for r, n := range counts {
-		if n < 0 || n > math.MaxInt32 || n > len(send)-sum {
-			return fmt.Errorf("comm: a count of %d for rank %d, after %d of %d elements", n, r, sum, len(send))
-		}
-		sum += n
-	}
-	if sum != len(send) || counts[c.Rank()] != len(recv) {
-		return fmt.Errorf("comm: counts are for %d and %d elements, and buffers have %d and %d", sum, counts[c.Rank()], len(send), len(recv))
-	}
-	return nil
-}
-
 // CheckParts refuses parts that are not one for each rank, or outside a buffer of items.
 func CheckParts(c Comm, item int, buffer []byte, parts []Part) error {
 	if item < 1 || len(buffer)%item != 0 {

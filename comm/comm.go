@@ -1,18 +1,18 @@
-// Package comm is how the ranks of a job exchange data: processes on one machine or many, each of which holds a share of
-// a matrix.
+// Package comm is how the ranks of a job exchange data. Ranks are processes on one machine or many; each holds a share
+// of a matrix.
 //
-// Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with goroutines,
-// for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.
+// Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with
+// goroutines, for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.
 //
 // DeviceComm is the same between the memories of the ranks' devices: comm/nccl, or Staged, through the host's.
 //
 // All operations are collective: every rank of a Comm calls the same ones in the same order, and each returns when this
-// rank's part is done. Data are bytes, counted in items of a size that the caller names. What is reduced are integers alone:
-// their sums do not depend on the order in which an implementation adds them, so that results have the same bits for any
-// number of ranks.
+// rank's part is done. Data are bytes, counted in items of a size that the caller names. What is reduced are integers
+// alone: their sums do not depend on the order in which an implementation adds them, so that results have the same bits
+// for any number of ranks.
 //
-// An error of an operation leaves ranks out of step. Whoever gets one ends the job with Abort, or the other ranks wait for
-// ever. Agree turns an error of one rank's own into one that all ranks return.
+// An error of an operation leaves ranks out of step. Whoever gets one ends the job with Abort, or the other ranks wait
+// for ever. Agree turns an error of one rank's own into one that all ranks return.
 package comm
 
 import (
@@ -26,8 +26,6 @@ type Comm interface {
 	Rank() int
 	// Size is the number of ranks.
 	Size() int
-	// Split makes a Comm of the ranks that give the same color, from 0 to math.MaxInt32, ordered by key and then by rank.
-	Split(color, key int) (Comm, error)
 	// Barrier returns once all ranks have called it.
 	Barrier() error
 	// Bcast copies root's data to all ranks; data has the same length on each.
@@ -35,13 +33,11 @@ type Comm interface {
 	// AllReduce replaces each element of data by the reduction of that element over all ranks; data has the same length on
 	// each.
 	AllReduce(data []int64, op Op) error
-	// ReduceScatter reduces send over all ranks and leaves part r of the result in recv on rank r; part r has counts[r]
-	// elements, and they follow each other in send.
-	ReduceScatter(send, recv []int64, counts []int, op Op) error
 	// AllToAllV sends part r of send to rank r, and receives part r of recv from rank r. Both ranks name the same count.
 	// Parts of recv must not overlap; items between them are left alone.
 	AllToAllV(item int, send []byte, sent []Part, recv []byte, received []Part) error
-	// AllGatherV sends all of send to every rank, and receives part r of recv from rank r. parts are the same on all ranks.
+	// AllGatherV sends all of send to every rank, and receives part r of recv from rank r. parts are the same on all
+	// ranks.
 	AllGatherV(item int, send, recv []byte, parts []Part) error
 	// Abort ends all ranks of the job with an exit code; where these are goroutines it makes all their calls return
 	// ErrAborted. It is the one call that is not collective, and may come from any goroutine.
@@ -110,9 +106,9 @@ type RankError struct {
 
 func (e *RankError) Error() string { return fmt.Sprintf("rank %d: %s", e.Rank, e.Text) }
 
-// Agree tells every rank whether all have succeeded. Each gives its own error, or nil. If any has one, all return an error:
-// a rank that has one returns that, the others a RankError of the lowest rank that has one. code makes a small number that
-// is not negative of an error, which the RankError carries; it may be nil.
+// Agree tells every rank whether all have succeeded. Each gives its own error, or nil. If any has one, all return an
+// error: a rank that has one returns that, the others a RankError of the lowest rank that has one. code makes a small
+// number that is not negative of an error, which the RankError carries; it may be nil.
 func Agree(c Comm, err error, code func(error) int) error {
 	if c.Size() == 1 {
 		return err

@@ -17,13 +17,13 @@ type Buffer interface {
 	Write(ctx context.Context, off int64, p []byte) error
 }
 
-// DeviceComm exchanges what lies in the memory of the ranks' devices: comm/nccl, where each rank has an NVIDIA GPU of its
-// own, or Staged. Its operations are collective like a Comm's, and take the same parts, in items of a multiple of 4 bytes.
-// One goroutine at a time may use it.
+// DeviceComm exchanges what lies in the memory of the ranks' devices: comm/nccl, where each rank has an NVIDIA GPU of
+// its own, or Staged. Its operations are collective like a Comm's, and take the same parts, in items of a multiple of 4
+// bytes. One goroutine at a time may use it.
 //
-// An operation returns when it has begun: the Transfer waits for its end. Until then what is sent must not be written, and
-// what is received not be touched; the rank's device may work on other memory. What the device has written to the buffers
-// must be complete when the operation is called: whoever started it has waited for it.
+// An operation returns when it has begun: the Transfer waits for its end. Until then what is sent must not be written,
+// and what is received not be touched; the rank's device may work on other memory. What the device has written to the
+// buffers must be complete when the operation is called: whoever started it has waited for it.
 type DeviceComm interface {
 	AllToAllV(ctx context.Context, item int, send Buffer, sent []Part, recv Buffer, received []Part) (Transfer, error)
 	// AllGatherV sends the first items of send, as many as this rank's part has.
@@ -53,15 +53,16 @@ func CheckBuffer(size, item int, buffer Buffer, parts []Part) error {
 	}
 	have := buffer.Size() / int64(item)
 	for r, p := range parts {
-		if p.Start < 0 || p.Count < 0 || p.Count > math.MaxInt32 || int64(p.Count) > have || int64(p.Start) > have-int64(p.Count) {
+		if p.Start < 0 || p.Count < 0 || p.Count > math.MaxInt32 || int64(p.Count) > have ||
+			int64(p.Start) > have-int64(p.Count) {
 			return fmt.Errorf("comm: part %d is %d items from %d on, of %d", r, p.Count, p.Start, have)
 		}
 	}
 	return nil
 }
 
-// Staged returns a DeviceComm that exchanges through the host's memory, by c, which nobody else may use between the beginning
-// of an operation and its end. It suits every device.
+// Staged returns a DeviceComm that exchanges through the host's memory, by c, which nobody else may use between the
+// beginning of an operation and its end. It suits every device.
 func Staged(c Comm) DeviceComm { return &staged{c: c} }
 
 type staged struct {
@@ -107,7 +108,8 @@ func (s *staged) Close() error {
 	return nil
 }
 
-func (s *staged) AllToAllV(ctx context.Context, item int, send Buffer, sent []Part, recv Buffer, received []Part) (Transfer, error) {
+func (s *staged) AllToAllV(ctx context.Context, item int, send Buffer, sent []Part, recv Buffer,
+	received []Part) (Transfer, error) {
 	err := errors.Join(CheckBuffer(s.c.Size(), item, send, sent), CheckBuffer(s.c.Size(), item, recv, received))
 	if err != nil {
 		return nil, err
@@ -137,7 +139,8 @@ func (s *staged) AllGatherV(ctx context.Context, item int, send, recv Buffer, pa
 }
 
 // stage reads what is sent, and returns that and room for what is received.
-func (s *staged) stage(ctx context.Context, item int, send Buffer, sent []Part, received int) (out, in []byte, err error) {
+func (s *staged) stage(ctx context.Context, item int, send Buffer, sent []Part, received int) (out, in []byte,
+	err error) {
 	if out, err = s.send.atLeast(s.c, End(sent)*item); err != nil {
 		return nil, nil, err
 	}

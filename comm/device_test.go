@@ -22,7 +22,8 @@ func TestStaged(t *testing.T) {
 	for _, ranks := range []int{1, 2, 5} {
 		err := local.Run(ranks, func(c comm.Comm) error {
 			d := comm.Staged(c)
-			if err := commtest.CheckDevice(context.Background(), c, d, func(n int64) (comm.Buffer, error) { return dev.Alloc(n) }); err != nil {
+			if err := commtest.CheckDevice(context.Background(), c, d,
+				func(n int64) (comm.Buffer, error) { return dev.Alloc(n) }); err != nil {
 				return err
 			}
 			return d.Close()

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders"
@@ -28,7 +27,9 @@ func (r *Result) exact() bool { return r.Ratio == nil && r.Note == "" && r.Statu
 type Verifier struct {
 	tests   map[string]*test // of the suite, by name
 	answers map[recipe]*answer
-	last    *instance // that was built last
+	last    *instance         // that was built last
+	modules map[string]form   // of this build, by name
+	digests map[string]string // of those that manifests have named
 }
 
 // answer is what the outputs of a recipe must be.
@@ -62,7 +63,7 @@ func (v *Verifier) Verify(m *Manifest) Verification {
 			v.tests[tests[i].id()] = &tests[i]
 		}
 	}
-	found := Verification{Stale: stale(m), Wrong: consistent(m)}
+	found := Verification{Stale: v.stale(m), Wrong: consistent(m)}
 	if m.Suite != Suite {
 		found.wrong("suite %q is not this version's, which is %q: verify it with the release that has it", m.Suite, Suite)
 		return found
@@ -102,24 +103,36 @@ func (v *Verification) wrong(format string, a ...any) {
 	v.Wrong = append(v.Wrong, fmt.Sprintf(format, a...))
 }
 
-// built returns the digests of this build's modules by their names.
-var built = sync.OnceValue(func() map[string]string {
-	sums := map[string]string{}
-	for _, k := range shaders.All() {
-		for _, v := range k.Forms() {
-			if b, err := k.Binary(v); err == nil {
-				sums[b.Name] = module(&b).SHA256
+// digest returns the digest of this build's module with that name, and whether there is one. It reads no other module.
+func (v *Verifier) digest(name string) (sum string, ok bool) {
+	if v.modules == nil {
+		v.modules, v.digests = map[string]form{}, map[string]string{}
+		for _, k := range shaders.All() {
+			for _, x := range k.Forms() {
+				v.modules[k.Name+"/"+x.Name] = form{k, x}
 			}
 		}
 	}
-	return sums
-})
+	if sum, ok = v.digests[name]; ok {
+		return sum, true
+	}
+	f, ok := v.modules[name]
+	if !ok {
+		return "", false
+	}
+	b, err := f.of.Binary(f.v)
+	if err != nil {
+		return "", false
+	}
+	v.digests[name] = module(&b).SHA256
+	return v.digests[name], true
+}
 
 // stale returns the modules of m that this build has with another digest.
-func stale(m *Manifest) []string {
+func (v *Verifier) stale(m *Manifest) []string {
 	var names []string
 	for _, x := range m.Modules {
-		if sum, ok := built()[x.Name]; ok && sum != x.SHA256 {
+		if sum, ok := v.digest(x.Name); ok && sum != x.SHA256 {
 			names = append(names, x.Name)
 		}
 	}

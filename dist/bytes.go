@@ -28,9 +28,3 @@ func bytesOf[T plain](s []T) []byte {
 func exchangeSlices[T plain](c comm.Comm, send []T, sent []comm.Part, recv []T, received []comm.Part) error {
 	return c.AllToAllV(sizeOf[T](), bytesOf(send), sent, bytesOf(recv), received)
 }
-
-// sliceOf is memory that bytesOf gave, or that was allocated for elements.
-func sliceOf[T any](b []byte) []T {
-	var x T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(x)))
-}

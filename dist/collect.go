@@ -12,10 +12,11 @@ import (
 // chunk is about how many bytes Collect brings at a time.
 const chunk = 16 << 20
 
-// Collect brings a matrix, of which every rank holds the rows that bounds say, to rank 0, which calls f with its rows in order, as
-// many at a time as fit a small buffer: what f is given is overwritten later. An error of f's is an error on all ranks. mine
-// is row-major without padding, with as many columns on all ranks.
-func Collect[T formats.Value](c comm.Comm, bounds Bounds, mine *formats.Dense[T], f func(rows *formats.Dense[T]) error) error {
+// Collect brings the rows of all ranks to rank 0, which calls f with them in order, as many at a time as fit a small
+// buffer. The buffer is overwritten later. An error of f's is an error on all ranks. mine has this rank's rows, which
+// bounds say, row-major without padding, and as many columns on all ranks.
+func Collect[T formats.Value](c comm.Comm, bounds Bounds, mine *formats.Dense[T],
+	f func(rows *formats.Dense[T]) error) error {
 	item := mine.Cols * sizeOf[T]()
 	var failed error
 	give := func(d *formats.Dense[T]) {
@@ -53,8 +54,8 @@ func Collect[T formats.Value](c comm.Comm, bounds Bounds, mine *formats.Dense[T]
 	return comm.Agree(c, failed, nil)
 }
 
-// Scatter gives every rank the rows of a matrix that bounds say; rank 0 has all of it, in all, which is nil on the others.
-// It is row-major, and has cols columns.
+// Scatter gives every rank the rows of a matrix that bounds say; rank 0 has all of it, in all, which is nil on the
+// others. It is row-major, and has cols columns.
 func Scatter[T formats.Value](c comm.Comm, bounds Bounds, all *formats.Dense[T], cols int) (*formats.Dense[T], error) {
 	lo, hi := bounds.Range(c.Rank())
 	mine := formats.NewDense[T](hi-lo, cols)
@@ -110,7 +111,7 @@ func inChunks(c comm.Comm, bounds Bounds, item int, f func(r, at, n int) error) 
 	return nil
 }
 
-// only are parts of which that of one rank alone may have items.
+// only returns parts for all ranks; those of other ranks than one are empty.
 func only(c comm.Comm, rank int, p comm.Part) []comm.Part {
 	parts := make([]comm.Part, c.Size())
 	parts[rank] = p

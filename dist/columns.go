@@ -4,7 +4,8 @@ package dist
 
 import "math/bits"
 
-// columns is a set of numbers below a bound. Once it is counted, it tells how many of its numbers are below a given one.
+// columns is a set of numbers below a bound. Once it is counted, it tells how many of its numbers are below a given
+// one.
 type columns struct {
 	words  []uint64
 	before []int32 // numbers in the words before each

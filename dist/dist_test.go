@@ -59,7 +59,8 @@ func stencil(side int) *formats.CSR[float32] {
 	return a
 }
 
-// outliers is a B whose rows differ widely in size; a few have each column's largest element by far, and two are not finite.
+// outliers is a B whose rows differ widely in size; a few have each column's largest element by far, and two are not
+// finite.
 func outliers(rows, cols int, wild bool) *formats.Dense[float32] {
 	b := gen.Dense(rows, cols, 3, gen.Values{})
 	for i := range rows {
@@ -96,7 +97,8 @@ func openCPU(t testing.TB) *spmm.Device {
 }
 
 // alone is the product in one process without this package.
-func alone[T formats.Value](t testing.TB, dev *spmm.Device, o spmm.Options, a *formats.CSR[T], alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[float32]) *formats.Dense[float32] {
+func alone[T formats.Value](t testing.TB, dev *spmm.Device, o spmm.Options, a *formats.CSR[T], alpha float64,
+	b *formats.Dense[T], beta float64, c *formats.Dense[float32]) *formats.Dense[float32] {
 	t.Helper()
 	if o.Mode != spmm.Reproducible && o.Format == "" {
 		o.Format = "csr"
@@ -107,7 +109,7 @@ func alone[T formats.Value](t testing.TB, dev *spmm.Device, o spmm.Options, a *f
 	}
 	defer p.Close()
 	out := c.Layout(false, 0)
-	if _, err := spmm.Multiply(ctx, p, float64(alpha), b, float64(beta), out); err != nil {
+	if _, err := spmm.Multiply(ctx, p, alpha, b, beta, out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -118,7 +120,7 @@ type job[T formats.Value] struct {
 	a           *formats.CSR[T]
 	b           *formats.Dense[T]
 	c           *formats.Dense[float32]
-	alpha, beta float32
+	alpha, beta float64
 	o           dist.Options
 	uneven      bool // shares and B are cut at odd places
 	infos       []dist.Info
@@ -127,7 +129,7 @@ type job[T formats.Value] struct {
 	lossless    bool
 }
 
-// on does the job on so many ranks, and returns all of C.
+// on does the job on that many ranks, and returns all of C.
 func (q *job[T]) on(dev *spmm.Device, ranks int) (*formats.Dense[float32], error) {
 	out := q.c.Layout(false, 0)
 	q.infos, q.timings = make([]dist.Info, ranks), make([]dist.Timing, ranks)
@@ -152,7 +154,7 @@ func (q *job[T]) on(dev *spmm.Device, ranks int) (*formats.Dense[float32], error
 		first, last := p.Shares().Range(c.Rank())
 		for range 2 { // the second time with buffers that are there
 			mine := rowsOf(q.c, first, last)
-			if q.timings[c.Rank()], err = p.Run(ctx, q.alpha, rowsOf(q.b, lo, hi), q.beta, mine); err != nil {
+			if q.timings[c.Rank()], err = dist.Multiply(ctx, p, q.alpha, rowsOf(q.b, lo, hi), q.beta, mine); err != nil {
 				return err
 			}
 			for i := range mine.Rows {
@@ -168,7 +170,7 @@ func (q *job[T]) on(dev *spmm.Device, ranks int) (*formats.Dense[float32], error
 	return out, err
 }
 
-// asAlone does the job on so many ranks, and holds C against that of one process.
+// asAlone does the job on that many ranks, and holds C against that of one process.
 func (q *job[T]) asAlone(t *testing.T, rt *rapid.T, dev *spmm.Device, ranks int) {
 	got, err := q.on(dev, ranks)
 	if err != nil {
@@ -221,7 +223,8 @@ func TestSameBits(t *testing.T) {
 	for name, a := range map[string]*formats.CSR[float32]{
 		"graph": graph(1500, 9), "stencil": stencil(40), "wide": must(gen.CSR("gen:uniform,rows=90,cols=2000,density=0.02")),
 		"tall": must(gen.CSR("gen:powerlaw,rows=2000,cols=70,nnz-per-row=5")), "diagonal": must(gen.CSR("gen:diagonal,rows=300")),
-		"no entries": must(gen.CSR("gen:uniform,rows=50,density=0")), "three rows": must(gen.CSR("gen:uniform,rows=3,cols=40,density=0.5")),
+		"no entries": must(gen.CSR("gen:uniform,rows=50,density=0")),
+		"three rows": must(gen.CSR("gen:uniform,rows=3,cols=40,density=0.5")),
 	} {
 		for mode, o := range modes {
 			const n = 5
@@ -230,7 +233,8 @@ func TestSameBits(t *testing.T) {
 			for _, ranks := range []int{1, 2, 3, 7} {
 				for _, how := range []dist.Exchange{dist.Auto, dist.Rows, dist.Gather} {
 					for _, uneven := range []bool{false, true} {
-						q := &job[float32]{a: a, b: b, c: c, alpha: 0.5, beta: 0.25, o: dist.Options{Multiply: o, Exchange: how}, uneven: uneven}
+						q := &job[float32]{a: a, b: b, c: c, alpha: 0.5, beta: 0.25, o: dist.Options{Multiply: o, Exchange: how},
+							uneven: uneven}
 						got, err := q.on(dev, ranks)
 						if err != nil {
 							t.Fatalf("%s, %s, %d ranks, %v: %v", name, mode, ranks, how, err)
@@ -258,8 +262,9 @@ func TestRandom(t *testing.T) {
 		n := rapid.IntRange(1, 9).Draw(rt, "n")
 		b, c := formats.ConvertDense[half.F16](gen.Dense(k, n, 1, gen.Values{})), gen.Dense(m, n, 2, gen.Values{})
 		q := &job[half.F16]{
-			a: a, b: b, c: c, alpha: 1, beta: rapid.SampledFrom([]float32{0, 1}).Draw(rt, "beta"),
-			o:      dist.Options{Exchange: rapid.SampledFrom([]dist.Exchange{dist.Auto, dist.Rows, dist.Gather}).Draw(rt, "exchange")},
+			a: a, b: b, c: c, alpha: 1, beta: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "beta"),
+			o: dist.Options{Exchange: rapid.SampledFrom([]dist.Exchange{dist.Auto, dist.Rows, dist.Gather}).Draw(rt,
+				"exchange")},
 			uneven: rapid.Bool().Draw(rt, "uneven"),
 		}
 		q.o.Multiply = modes[rapid.SampledFrom([]string{"fast", "reproducible", "reproducible auto"}).Draw(rt, "mode")]
@@ -281,8 +286,9 @@ func TestExchange(t *testing.T) {
 		if r == 0 || r == ranks-1 {
 			neighbours = 1
 		}
-		if i.Gather || i.Ghosts != neighbours*side || i.Sent != neighbours*side {
-			t.Errorf("rank %d of a stencil receives %d rows and sends %d (all: %t), want %d", r, i.Ghosts, i.Sent, i.Gather, neighbours*side)
+		if i.Gather || i.Halo != neighbours*side || i.Sent != neighbours*side {
+			t.Errorf("rank %d of a stencil receives %d rows and sends %d (all: %t), want %d", r, i.Halo, i.Sent, i.Gather,
+				neighbours*side)
 		}
 		if float64(i.Inner) < 0.8*float64(i.NNZ) {
 			t.Errorf("rank %d: %d of %d entries are multiplied during the exchange", r, i.Inner, i.NNZ)
@@ -290,17 +296,18 @@ func TestExchange(t *testing.T) {
 		if mean := float64(a.NNZ()) / ranks; math.Abs(float64(i.NNZ)-mean) > 0.02*mean {
 			t.Errorf("rank %d has %d of %d entries", r, i.NNZ, a.NNZ())
 		}
-		if tm := q.timings[r]; tm.Received != i.Ghosts*n*4 || tm.Sent != i.Sent*n*4 || tm.Total <= 0 || tm.Compute <= 0 {
+		if tm := q.timings[r]; tm.Received != i.Halo*n*4 || tm.Sent != i.Sent*n*4 || tm.Host <= 0 || tm.Compute <= 0 {
 			t.Errorf("rank %d: %+v", r, tm)
 		}
 	}
-	q = &job[float32]{a: must(gen.CSR("gen:uniform,rows=400,density=0.2")), b: outliers(400, n, false), c: formats.NewDense[float32](400, n), alpha: 1}
+	q = &job[float32]{a: must(gen.CSR("gen:uniform,rows=400,density=0.2")), b: outliers(400, n, false),
+		c: formats.NewDense[float32](400, n), alpha: 1}
 	if _, err := q.on(dev, ranks); err != nil {
 		t.Fatal(err)
 	}
 	for r, i := range q.infos {
-		if !i.Gather || i.Ghosts != 400-i.Rows {
-			t.Errorf("rank %d meets nearly all rows, and receives %d (all: %t)", r, i.Ghosts, i.Gather)
+		if !i.Gather || i.Halo != int64(400-i.Rows) {
+			t.Errorf("rank %d meets nearly all rows, and receives %d (all: %t)", r, i.Halo, i.Gather)
 		}
 	}
 }
@@ -349,7 +356,8 @@ func TestAutoP(t *testing.T) {
 		if tt.x != 0 {
 			b.Set(tt.row, 2, tt.x)
 		}
-		q := &job[float32]{a: a, b: b, c: formats.NewDense[float32](40, 4), alpha: 1, o: dist.Options{Multiply: modes["reproducible auto"]}}
+		q := &job[float32]{a: a, b: b, c: formats.NewDense[float32](40, 4), alpha: 1,
+			o: dist.Options{Multiply: modes["reproducible auto"]}}
 		if _, err := q.on(dev, 3); err != nil {
 			t.Fatal(err)
 		}
@@ -411,24 +419,15 @@ func TestRefusals(t *testing.T) {
 			return prepare(c, whole(c), dist.Options{Multiply: spmm.Options{Format: "x"}})
 		}, "unknown format"},
 		"an unknown way": {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{Exchange: 9}) }, "exchange 9"},
-		"groups that do not divide the ranks": {func(c comm.Comm) error {
-			return prepare(c, whole(c), dist.Options{Multiply: modes["reproducible"], Replicate: 2})
-		}, "want a divisor"},
-		"shared rows in fast mode": {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{Replicate: 3}) }, "want reproducible mode"},
-		"shared rows in panels": {func(c comm.Comm) error {
-			return prepare(c, whole(c), dist.Options{Multiply: spmm.Options{Mode: spmm.Reproducible, Format: "cvse"}, Replicate: 3})
-		}, "as csr"},
-		"shared rows and all of B": {func(c comm.Comm) error {
-			return prepare(c, whole(c), dist.Options{Multiply: modes["reproducible"], Replicate: 3, Exchange: dist.Gather})
-		}, "to be gathered"},
-		"bounds of B":  {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{B: dist.Bounds{0, 5, 5, 9}}) }, "not those of 10 rows"},
+		"bounds of B": {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{B: dist.Bounds{0, 5, 5, 9}}) },
+			"not those of 10 rows"},
 		"two matrices": {func(c comm.Comm) error { _, err := dist.FromRoot(c, a); return err }, "3 ranks have the matrix"},
 		"B of other size": {func(c comm.Comm) error {
 			p, err := dist.Prepare(ctx, c, dev, whole(c), dist.Options{})
 			if err != nil {
 				return err
 			}
-			_, err = p.Run(ctx, 1, formats.NewDense[float32](10, 2), 0, formats.NewDense[float32](10, 2))
+			_, err = dist.Multiply(ctx, p, 1, formats.NewDense[float32](10, 2), 0, formats.NewDense[float32](10, 2))
 			return err
 		}, "the plan takes B of"},
 	} {
@@ -461,7 +460,7 @@ func ExamplePrepare() {
 		}
 		defer p.Close()
 		b, x := formats.NewDense[float32](hi-lo, 8), formats.NewDense[float32](hi-lo, 8)
-		t, err := p.Run(ctx, 1, b, 0, x)
+		t, err := dist.Multiply(ctx, p, 1, b, 0, x)
 		if c.Rank() == 0 {
 			fmt.Println(t.Received, "bytes of B received")
 		}
@@ -494,13 +493,13 @@ func (d *counting) Alloc(n int64) (backend.Buffer, error) {
 	return d.Device.Alloc(n)
 }
 
-// What a plan says that products take of the device is what they allocate, but for small things.
+// Products allocate on the device what a plan says that they take, but for small things.
 func TestMemory(t *testing.T) {
 	const n, ranks = 40, 2
 	a := graph(3000, 9)
 	for name, o := range map[string]dist.Options{
-		"fast": {}, "reproducible": {Multiply: spmm.Options{Mode: spmm.Reproducible}}, "AutoP": {Multiply: spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP}},
-		"gathered": {Exchange: dist.Gather}, "shared rows": {Multiply: spmm.Options{Mode: spmm.Reproducible}, Replicate: 2},
+		"fast": {}, "reproducible": {Multiply: modes["reproducible"]}, "AutoP": {Multiply: modes["reproducible auto"]},
+		"gathered": {Exchange: dist.Gather},
 	} {
 		err := local.Run(ranks, func(c comm.Comm) error {
 			cpu, err := spmm.OpenBackend(ctx, "cpu")
@@ -530,12 +529,12 @@ func TestMemory(t *testing.T) {
 				return err
 			}
 			before := device.bytes.Load()
-			if _, err := p.RunTensors(ctx, 1, b, 0, y); err != nil {
+			if _, err := p.Run(ctx, 1, b, 0, y); err != nil {
 				return err
 			}
 			took := device.bytes.Load() - before
 			if o.Multiply.P == spmm.AutoP {
-				took -= p.Info().Stored // A is encoded when the precision is known
+				took -= p.Info().Stats.StoredBytes // A is encoded when the precision is known
 			}
 			if want, _ := p.Memory(n); took < want/2 || took > want+want/8+1<<16 {
 				return fmt.Errorf("products take %d bytes, and %d are said", took, want)

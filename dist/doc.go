@@ -1,24 +1,21 @@
-// Package dist multiplies a sparse matrix by a dense one on several ranks: processes on one machine or many, each with a
-// device of its own (package comm).
+// Package dist multiplies a sparse matrix by a dense one on several ranks: processes on one machine or many, each with
+// a device of its own (package comm).
 //
-// Each rank holds a Share of A, consecutive rows of about as many entries as the others have (Balance), and the rows of B and C
-// that its Plan names. Prepare finds out once which rows of B the columns of a share meet, and who has them. Plan.RunTensors then
-// exchanges only those, between GPUs by NCCL (Options.Via), while the device multiplies the rows of A that need none of them;
-// where nearly all rows are needed, all are gathered. This is the 1D algorithm with sparsity-aware communication. Plan.Run does
-// it for matrices in the host's memory.
-//
-// In reproducible mode, on CPUs, groups of ranks can share rows of A instead (Options.Replicate), each with the entries of some
-// columns: the 1.5D algorithm, for matrices whose rows meet nearly all rows of B.
+// Each rank holds a Share of A, consecutive rows of about as many entries as the others have (Balance), and the rows of
+// B and C that its Plan names. Prepare finds out once which rows of B the columns of a share need, and who has them.
+// Plan.Run exchanges only those, between GPUs by NCCL (Options.Via), while the device multiplies the rows of A that
+// need none of them; where nearly all rows are needed, all are gathered. This is the 1D algorithm with sparsity-aware
+// communication. Multiply does it for matrices in the host's memory.
 //
 // # The same bits on any number of ranks
 //
-// In reproducible mode C has the bits that one process computes, and in fast mode too with format csr, which is what "auto"
+// In reproducible mode C has the bits that one process computes, and in fast mode too with format csr, which "auto"
 // takes, on devices of one kind. For the same bits,
 //
-//   - the columns of a share are renumbered in ascending order of the whole matrix's, with the rank's own rows of B in place
-//     among those that it receives, so that every row is summed in the same order;
-//   - rows are summed as in the whole matrix, long ones in the same pieces (spmm.Options.Whole);
-//   - the ranges of B's columns that reproducible mode quantises by are those of all of B: each rank's local B has one more
-//     row, which no entry of A meets, with the largest element of each column over all ranks;
-//   - what is reduced over ranks are integers, sums of rows that ranks share too: they are exact, with one rounding after the last.
+//   - the columns of a share are renumbered in ascending order of the whole matrix's, with the rank's own rows of B in
+//     place among those that it receives, so that every row is summed in the same order;
+//   - rows are summed as in the whole matrix, long ones in the same segments (plan.Options.Whole);
+//   - the ranges of B's columns that reproducible mode quantises by are those of all of B: each rank's local B has one
+//     more row, which no entry of A needs, with the largest element of each column over all ranks;
+//   - what is reduced over ranks are integers, which are exact.
 package dist

@@ -52,7 +52,8 @@ func TestCollect(t *testing.T) {
 	full := errors.New("no space left")
 	errs := make([]error, 2)
 	_ = local.Run(2, func(c comm.Comm) error {
-		errs[c.Rank()] = dist.Collect(c, dist.Even(10, 2), gen.Dense(5, 1, 1, gen.Values{}), func(*formats.Dense[float32]) error { return full })
+		errs[c.Rank()] = dist.Collect(c, dist.Even(10, 2), gen.Dense(5, 1, 1, gen.Values{}),
+			func(*formats.Dense[float32]) error { return full })
 		return nil
 	})
 	if !errors.Is(errs[0], full) || errs[1] == nil || !strings.Contains(errs[1].Error(), "no space left") {
@@ -60,12 +61,14 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// Entries that ranks have in any order make the matrix that one process makes of all, duplicates added up in the same order.
+// Entries that ranks have in any order make the matrix that one process makes of all, duplicates added up in the same
+// order.
 func TestFromEntries(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	all := &formats.COO[float32]{Rows: 37, Cols: 23}
 	for range 2000 {
-		all.Row, all.Col, all.Val = append(all.Row, r.Int32N(37)), append(all.Col, r.Int32N(23)), append(all.Val, float32(math.Ldexp(r.Float64()-0.5, r.IntN(60)-30)))
+		all.Row, all.Col, all.Val = append(all.Row, r.Int32N(37)), append(all.Col, r.Int32N(23)), append(all.Val,
+			float32(math.Ldexp(r.Float64()-0.5, r.IntN(60)-30)))
 	}
 	want := must(all.ToCSR(formats.SumDuplicates))
 	for _, ranks := range []int{1, 2, 5, 50} {
@@ -73,7 +76,8 @@ func TestFromEntries(t *testing.T) {
 		var merged atomic.Int64
 		err := local.Run(ranks, func(c comm.Comm) error {
 			lo, hi := cut.Range(c.Rank())
-			s, n, err := dist.FromEntries(c, &formats.COO[float32]{Rows: 37, Cols: 23, Row: all.Row[lo:hi], Col: all.Col[lo:hi], Val: all.Val[lo:hi]})
+			s, n, err := dist.FromEntries(c, &formats.COO[float32]{Rows: 37, Cols: 23, Row: all.Row[lo:hi], Col: all.Col[lo:hi],
+				Val: all.Val[lo:hi]})
 			if err != nil {
 				return err
 			}

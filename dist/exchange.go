@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
-	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // exchange brings the rows of B that a rank lacks to where its local B has them.
@@ -20,30 +20,31 @@ type exchange struct {
 	send     []int32     // own rows that others need, by receiver
 	sent     []comm.Part // of send
 	received []comm.Part // rows of the local B; this rank's own are left out unless gather is set
-	ghosts   int         // rows that are received from others
+	halo     int         // rows that are received from others
 	sending  int         // rows that are sent to others
 }
 
-// newExchange plans how ranks that hold B in these bounds exchange it, met being the rows that this rank needs for its local B.
-// It asks every owner once for those that it lacks. The local B has the rows of met in order, or where all are gathered all.
+// newExchange plans how ranks that hold B in these bounds exchange it, met being the rows that this rank needs for its
+// local B. It asks every owner once for those that it lacks. The local B has the rows of met in order, or where all are
+// gathered all.
 func newExchange(c comm.Comm, held Bounds, met *columns, how Exchange) (*exchange, error) {
 	lo, hi := held.Range(c.Rank())
 	counts := make([]int64, c.Size())
-	ghosts := int64(0)
+	halo := int64(0)
 	for r := range counts {
 		if r != c.Rank() {
 			counts[r] = int64(met.position(held[r+1]) - met.position(held[r]))
-			ghosts += counts[r]
+			halo += counts[r]
 		}
 	}
-	all := []int64{ghosts}
+	all := []int64{halo}
 	if err := c.AllReduce(all, comm.Sum); err != nil {
 		return nil, err
 	}
 	x := &exchange{c: c, gather: how.gathers(all[0], int64(c.Size()-1)*int64(held.Rows()))}
 	if x.gather {
 		x.received = held.parts()
-		x.ghosts, x.sending = held.Rows()-(hi-lo), (hi-lo)*(c.Size()-1)
+		x.halo, x.sending = held.Rows()-(hi-lo), (hi-lo)*(c.Size()-1)
 		return x, nil
 	}
 	asked, err := incoming(c, counts)
@@ -51,7 +52,7 @@ func newExchange(c comm.Comm, held Bounds, met *columns, how Exchange) (*exchang
 		return nil, err
 	}
 	x.sent = asked
-	x.ghosts, x.sending = int(ghosts), comm.End(x.sent)
+	x.halo, x.sending = int(halo), comm.End(x.sent)
 	x.send = make([]int32, x.sending)
 	var wanted []int32
 	for r := range counts {
@@ -68,7 +69,8 @@ func newExchange(c comm.Comm, held Bounds, met *columns, how Exchange) (*exchang
 			wrong = fmt.Errorf("dist: rank %d is asked for row %d of its %d", c.Rank(), i, hi-lo)
 		}
 	}
-	// Rows of the local B lie in the order of the whole's: those of lower ranks, its own that are met, those of higher ones.
+	// Rows of the local B lie in the order of the whole's: those of lower ranks, its own that are met, those of higher
+	// ones.
 	places := make([]int64, len(counts))
 	copy(places, counts)
 	places[c.Rank()] = int64(met.position(hi) - met.position(lo))
@@ -97,42 +99,42 @@ const (
 
 func (e Exchange) String() string { return [...]string{"auto", "rows", "gather"}[e] }
 
-// gathers decides whether all rows are gathered, of which so many are needed. Gathering needs no packing, and libraries do it
+// gathers decides whether all rows are gathered where some are needed. Gathering needs no packing, and libraries do it
 // in fewer messages.
 func (e Exchange) gathers(needed, all int64) bool {
 	return e == Gather || e == Auto && all > 0 && needed > all/10*9
 }
 
-// buffers hold one exchange's data on the device, for a B of so many columns.
-type buffers[T formats.Value] struct {
+// buffers hold one exchange's data on the device, for a B of cols columns.
+type buffers struct {
 	cols  int
-	out   *spmm.Tensor[T] // packed rows for others
-	local *spmm.Tensor[T] // the local B
+	out   *plan.Tensor // packed rows for others
+	local *plan.Tensor // the local B
 }
 
-// newBuffers allocates what is sent, and a local B of so many rows.
-func newBuffers[T formats.Value](x *exchange, dev *spmm.Device, rows, cols int) (*buffers[T], error) {
-	b := &buffers[T]{cols: cols}
+// newBuffers allocates the memory for sent rows, and a local B of some rows.
+func newBuffers(x *exchange, dev *plan.Device, t dtype.Type, rows, cols int) (*buffers, error) {
+	b := &buffers{cols: cols}
 	var err error
-	if b.out, err = spmm.NewTensor[T](dev, len(x.send), cols, false); err != nil {
+	if b.out, err = newTensor(dev, len(x.send), cols, t); err != nil {
 		return nil, err
 	}
-	if b.local, err = spmm.NewTensor[T](dev, rows, cols, false); err != nil {
+	if b.local, err = newTensor(dev, rows, cols, t); err != nil {
 		return nil, errors.Join(err, b.out.Close())
 	}
 	return b, nil
 }
 
-func (b *buffers[T]) close() error {
+func (b *buffers) close() error {
 	if b == nil {
 		return nil
 	}
-	return errors.Join(b.out.Close(), b.local.Close())
+	return closeTensors(&b.out, &b.local)
 }
 
-// begin begins to exchange the rows that were packed; own is the rank's B, which gathering sends as it lies. The result is nil
-// where there is nothing to exchange.
-func begin[T formats.Value](ctx context.Context, x *exchange, b *buffers[T], own *spmm.Tensor[T]) (comm.Transfer, error) {
+// begin begins to exchange the rows that were packed; own is the rank's B, which gathering sends as it lies. The result
+// is nil where there is nothing to exchange.
+func (x *exchange) begin(ctx context.Context, b *buffers, own *plan.Tensor) (comm.Transfer, error) {
 	local, item, err := b.local.Memory()
 	if err != nil || item == 0 {
 		return nil, err

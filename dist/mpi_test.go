@@ -62,7 +62,8 @@ func TestMPI(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()
 			cancel()
-			if got := strings.Split(strings.TrimSpace(stdout.String()), "\n"); err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+			if got := strings.Split(strings.TrimSpace(stdout.String()), "\n"); err != nil ||
+				strings.Join(got, "\n") != strings.Join(want, "\n") {
 				t.Errorf("%s -n %d: %v\n%s\n%s\nwant\n%s", l.Name, n, err, &stdout, &stderr, strings.Join(want, "\n"))
 			}
 		}
@@ -152,7 +153,7 @@ func onRank(c comm.Comm, dev *spmm.Device, name string) error {
 	lo, hi = p.Held().Range(c.Rank())
 	first, last := p.Shares().Range(c.Rank())
 	mine := rowsOf(c0, first, last)
-	if _, err := p.Run(ctx, 0.5, rowsOf(b, lo, hi), 0.25, mine); err != nil {
+	if _, err := dist.Multiply(ctx, p, 0.5, rowsOf(b, lo, hi), 0.25, mine); err != nil {
 		return err
 	}
 	all := &formats.Dense[float32]{Cols: c0.Cols, LD: c0.Cols}

@@ -1,4 +1,4 @@
-// The rows of a share, cut into those that can be multiplied before anything has come from other ranks and the rest.
+// The rows of a share, cut into those that can be multiplied before anything has come from other ranks and the others.
 
 package dist
 
@@ -9,33 +9,37 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // part is some rows of a share, and the rows of B that they are multiplied by.
-type part[T formats.Value] struct {
-	a     *formats.CSR[T] // its columns are rows of the part's B, the last of which is met by no entry where ranged is set
+type part struct {
+	a     formats.Sparse // a CSR; its columns are rows of the part's B, and if ranged no entry needs the last row
 	nnz   int64
+	count int     // rows
 	all   bool    // it has all rows of the share
 	first int     // else the first of its rows, which follow each other
 	rows  []int32 // or, where this is not nil, its rows
 
 	ranged  bool // B's last row has the largest elements of B's columns over all ranks
-	dev     *spmm.Device
-	options spmm.Options
-	plans   map[int]*spmm.Plan // by precision of reproducible mode, 0 in fast mode
-	current *spmm.Plan         // of them the one that was prepared or used last; nil: none
+	dev     *plan.Device
+	options plan.Options
+	plans   map[rfx.P]*plan.Plan // by precision of reproducible mode, 0 in fast mode
+	current *plan.Plan           // of them the one that was prepared or used last; nil: none
 
-	rowList *spmm.RowList         // rows, on the device
-	b       *spmm.Tensor[T]       // B with the last row, where it is not as it comes
-	c       *spmm.Tensor[float32] // where rows of C do not follow each other
-	bias    *spmm.Tensor[float32] // the elements of these rows
+	rowList *plan.RowList // rows, on the device
+	b       *plan.Tensor  // B with the last row, where it is not as it comes
+	c       *plan.Tensor  // where rows of C do not follow each other
+	bias    *plan.Tensor  // the elements of these rows
 }
 
-// split cuts the share into an inner part, if it is worth it, and outer ones, and plans the exchange of the rows that the
-// outer ones meet. In runs, the rows of each part follow each other: then they are summed as within the matrix on GPUs too
-// (spmm.Extent.Offset).
-func (p *Plan[T]) split(a *formats.CSR[T], how Exchange, runs bool) error {
+// split cuts the share into an inner part, if it is worth it, and outer ones, and plans the exchange of the rows that
+// the outer ones meet. In runs, the rows of each part follow each other: then they are summed as within the matrix on
+// GPUs too (plan.Extent.Offset).
+func split[T formats.Value](p *Plan, a *formats.CSR[T], how Exchange, runs bool) error {
 	lo, hi := p.held.Range(p.c.Rank())
 	inner, entries := rowsWithin(a, lo, hi)
 	if runs {
@@ -80,7 +84,7 @@ func (p *Plan[T]) split(a *formats.CSR[T], how Exchange, runs bool) error {
 	for _, rows := range sets {
 		p.outer = append(p.outer, newPart(a, rows, met, ranged))
 	}
-	p.local = p.outer[0].a.Cols
+	_, p.local = p.outer[0].a.Dims()
 	p.own, p.at = met.list(lo, hi), met.position(lo)
 	return nil
 }
@@ -143,8 +147,8 @@ func rowsWithin[T formats.Value](a *formats.CSR[T], lo, hi int) (inner []int32, 
 }
 
 // newPart takes rows of a share, with columns numbered within a set of B's rows.
-func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, ranged bool) *part[T] {
-	q := &part[T]{all: len(rows) == a.Rows, ranged: ranged, plans: map[int]*spmm.Plan{}}
+func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, ranged bool) *part {
+	q := &part{count: len(rows), all: len(rows) == a.Rows, ranged: ranged, plans: map[rfx.P]*plan.Plan{}}
 	out := &formats.CSR[T]{Rows: len(rows), Cols: of.count, RowPtr: make([]int64, 1, len(rows)+1)}
 	if ranged {
 		out.Cols++
@@ -166,153 +170,141 @@ func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, rang
 	return q
 }
 
+// gather makes values of a share, whose rows begin at rowPtr, those of a part's matrix.
+func gather[T formats.Value](a *formats.CSR[T], q *part, rowPtr []int64, values []T) plan.Values {
+	for i := range a.Rows {
+		row := q.first + i
+		if q.rows != nil {
+			row = int(q.rows[i])
+		}
+		copy(a.Val[a.RowPtr[i]:a.RowPtr[i+1]], values[rowPtr[row]:])
+	}
+	return plan.Values{Type: a.Type(), Data: bytesOf(a.Val)}
+}
+
+// setValues replaces the values of all plans that there are; later ones take them from a.
+func (q *part) setValues(ctx context.Context, v plan.Values) error {
+	var errs []error
+	for _, m := range q.plans {
+		errs = append(errs, m.SetHostValues(ctx, v))
+	}
+	return errors.Join(errs...)
+}
+
 // prepare makes the plan for a precision of reproducible mode, 0 in fast mode; with AutoP the first product does that.
-func (q *part[T]) prepare(ctx context.Context, bits int) error {
-	if bits == spmm.AutoP {
+func (q *part) prepare(ctx context.Context, p rfx.P) error {
+	if p == plan.AutoP {
 		return nil
 	}
-	if p := q.plans[bits]; p != nil {
-		q.current = p
+	if m := q.plans[p]; m != nil {
+		q.current = m
 		return nil
 	}
 	o := q.options
-	o.P = bits
-	p, err := spmm.Prepare(ctx, q.dev, q.a, o)
+	o.Reproducible = p
+	m, err := plan.New(ctx, q.dev, q.a, o)
 	if err != nil {
 		return err
 	}
-	q.plans[bits], q.current = p, p
+	q.plans[p], q.current = m, m
 	return nil
 }
 
-func (q *part[T]) info() spmm.PlanInfo {
+func (q *part) info() spmm.PlanInfo {
 	if q.current == nil {
 		return spmm.PlanInfo{}
 	}
-	return q.current.Info()
+	return spmm.PlanInfo(q.current.Describe())
 }
 
-// place brings to the device which rows the part has.
-func (q *part[T]) place(ctx context.Context) (err error) {
+// place brings the part to the device, for a precision if that is known.
+func (q *part) place(ctx context.Context, p rfx.P) (err error) {
 	if q.rows != nil {
-		q.rowList, err = spmm.NewRowList(ctx, q.dev, q.rows)
+		if q.rowList, err = q.dev.NewRowList(ctx, q.rows); err != nil {
+			return err
+		}
 	}
-	return err
+	return q.prepare(ctx, p)
 }
 
-// from is the copy of the part's rows out of the share's, to the copy back.
-func (q *part[T]) from() spmm.RowCopy {
+// from copies the part's rows out of the share's, and to copies them back.
+func (q *part) from() plan.RowCopy {
 	if q.rows != nil {
-		return spmm.RowCopy{From: q.rowList}
+		return plan.RowCopy{From: q.rowList}
 	}
-	return spmm.RowCopy{Count: q.a.Rows, Src: q.first}
+	return plan.RowCopy{Count: q.count, Src: q.first}
 }
 
-func (q *part[T]) to() spmm.RowCopy {
+func (q *part) to() plan.RowCopy {
 	if q.rows != nil {
-		return spmm.RowCopy{To: q.rowList}
+		return plan.RowCopy{To: q.rowList}
 	}
-	return spmm.RowCopy{Count: q.a.Rows, Dst: q.first}
+	return plan.RowCopy{Count: q.count, Dst: q.first}
 }
 
 // reserve allocates what products with n columns take. private tells that the part has a B of its own.
-func (q *part[T]) reserve(n int, private bool) (err error) {
-	if err := q.release(); err != nil {
+func (q *part) reserve(n int, t dtype.Type, private bool) (err error) {
+	if err := closeTensors(&q.b, &q.c, &q.bias); err != nil {
 		return err
 	}
 	if private {
-		if q.b, err = spmm.NewTensor[T](q.dev, q.a.Cols, n, false); err != nil {
+		_, rows := q.a.Dims()
+		if q.b, err = newTensor(q.dev, rows, n, t); err != nil {
 			return err
 		}
 	}
 	if !q.all {
-		if q.bias, err = spmm.NewTensor[float32](q.dev, q.a.Rows, 1, false); err != nil {
+		if q.bias, err = newTensor(q.dev, q.count, 1, dtype.F32); err != nil {
 			return err
 		}
-		q.c, err = spmm.NewTensor[float32](q.dev, q.a.Rows, n, false)
+		q.c, err = newTensor(q.dev, q.count, n, dtype.F32)
 	}
 	return err
 }
 
-// release frees what reserve has allocated.
-func (q *part[T]) release() error {
-	var errs []error
-	if q.b != nil {
-		errs = append(errs, q.b.Close())
-	}
-	for _, t := range []*spmm.Tensor[float32]{q.c, q.bias} {
-		if t != nil {
-			errs = append(errs, t.Close())
-		}
-	}
-	q.b, q.c, q.bias = nil, nil, nil
-	return errors.Join(errs...)
-}
-
-// started is work on the device that is under way.
-type started []*spmm.Pending
-
-// and adds work that has begun.
-func (s *started) and(p *spmm.Pending, err error) error {
-	if err == nil {
-		*s = append(*s, p)
-	}
-	return err
-}
-
-// wait returns when all is done.
-func (s started) wait(ctx context.Context) error {
-	for _, p := range s {
-		if _, err := p.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// start begins to compute the part's rows of c from its B: b, or the part's own copy of it.
-func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], e ...spmm.Epilogue) (s started, err error) {
-	if err := q.prepare(ctx, bits); err != nil {
+// start begins to compute the part's rows of C from its B: b, or the part's own copy of it.
+func (q *part) start(ctx context.Context, x product, b *plan.Tensor) (s started, err error) {
+	if err := q.prepare(ctx, x.p); err != nil {
 		return nil, err
 	}
-	if q.b != nil {
-		rows, _ := b.Dims()
-		if err := s.and(spmm.CopyRows(ctx, q.b, b, spmm.RowCopy{Count: rows})); err != nil {
-			return nil, err
+	copied := func(to, from *plan.Tensor, which plan.RowCopy) {
+		if err == nil {
+			err = s.and(q.dev.CopyRows(ctx, to, from, which))
 		}
+	}
+	if q.b != nil {
+		copied(q.b, b, plan.RowCopy{Count: b.Rows})
 		b = q.b
 	}
-	if q.all {
-		return s, s.and(q.current.Start(ctx, float64(alpha), b, float64(beta), c, e...))
-	}
-	if len(e) == 1 && e[0].RowBias != nil {
-		if err := s.and(spmm.CopyRows(ctx, q.bias, e[0].RowBias, q.from())); err != nil {
-			return nil, err
+	c, e := x.c, x.epilogue
+	if !q.all {
+		if e.RowBias != nil {
+			copied(q.bias, e.RowBias, q.from())
+			e.RowBias = q.bias
 		}
-		mine := e[0]
-		mine.RowBias = q.bias
-		e = []spmm.Epilogue{mine}
-	}
-	if beta != 0 {
-		if err := s.and(spmm.CopyRows(ctx, q.c, c, q.from())); err != nil {
-			return nil, err
+		if x.beta != 0 {
+			copied(q.c, c, q.from())
 		}
+		c = q.c
 	}
-	if err := s.and(q.current.Start(ctx, float64(alpha), b, float64(beta), q.c, e...)); err != nil {
-		return nil, err
+	if err == nil {
+		err = s.and(q.current.Start(ctx, x.alpha, b, x.beta, c, e))
 	}
-	return s, s.and(spmm.CopyRows(ctx, c, q.c, q.to()))
+	if !q.all {
+		copied(x.c, c, q.to())
+	}
+	return s, err
 }
 
-func (q *part[T]) close() error {
+func (q *part) close() error {
 	var errs []error
-	for _, p := range q.plans {
-		errs = append(errs, p.Close())
+	for _, m := range q.plans {
+		errs = append(errs, m.Close())
 	}
 	q.plans = nil
 	if q.rowList != nil {
 		errs = append(errs, q.rowList.Close())
 	}
 	q.rowList = nil
-	return errors.Join(append(errs, q.release())...)
+	return errors.Join(append(errs, closeTensors(&q.b, &q.c, &q.bias))...)
 }

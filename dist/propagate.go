@@ -3,29 +3,31 @@
 package dist
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/access"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
-// Normalisation is what is made of a graph's adjacency matrix A before it is propagated along. Degrees d are sums of the
-// magnitudes of a row's values, in float64 in the order of the columns.
+// Normalisation is how a graph's adjacency matrix A is scaled before it is propagated along. Degrees d are sums of the
+// magnitudes of a row's values, in float64 in the order of the columns; entries at one place are added before.
 type Normalisation int
 
 // The normalisations.
 const (
 	AsIs      Normalisation = iota // A
 	ByRows                         // D⁻¹·A: each row's magnitudes add up to 1; empty rows stay
-	Symmetric                      // D^-½·(A+I)·D^-½, D being of A+I, as graph networks have it: every vertex is its own neighbour
+	Symmetric                      // D^-½·(A+I)·D^-½, D of A+I: every vertex is its own neighbour
 )
 
-// Normalise returns the ranks' shares of a square matrix normalised. The values do not depend on how many ranks there are.
+// Normalise returns the ranks' shares of a square matrix normalised. The values do not depend on how many ranks there
+// are.
 func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32], error) {
 	rows, err := s.bounds(c)
 	if err != nil {
@@ -40,10 +42,11 @@ func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32]
 	if how == AsIs {
 		return s, nil
 	}
-	s.A = ascending(s.A)
-	if how == Symmetric {
-		s.A = withDiagonal(s.A, s.First)
+	a, err := merged(s, how == Symmetric)
+	if err := comm.Agree(c, err, nil); err != nil {
+		return s, err
 	}
+	s.A = a
 	degree := make([]float64, s.A.Rows)
 	for i := range degree {
 		for _, v := range s.A.Val[s.A.RowPtr[i]:s.A.RowPtr[i+1]] {
@@ -62,27 +65,16 @@ func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32]
 	return s, nil
 }
 
-// ascending returns a copy of a whose rows are in the order of their columns; several entries of one keep theirs.
-func ascending(a *formats.CSR[float32]) *formats.CSR[float32] {
-	out := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: slices.Clone(a.Val)}
-	for i := range a.Rows {
-		lo, hi := a.RowPtr[i], a.RowPtr[i+1]
-		if slices.IsSorted(out.ColIdx[lo:hi]) {
-			continue
-		}
-		if &out.ColIdx[0] == &a.ColIdx[0] {
-			out.ColIdx = slices.Clone(a.ColIdx)
-		}
-		order := make([]int64, hi-lo)
-		for e := range order {
-			order[e] = lo + int64(e)
-		}
-		slices.SortStableFunc(order, func(x, y int64) int { return cmp.Compare(a.ColIdx[x], a.ColIdx[y]) })
-		for e, from := range order {
-			out.ColIdx[lo+int64(e)], out.Val[lo+int64(e)] = a.ColIdx[from], a.Val[from]
+// merged returns a copy of a share whose rows are in the order of their columns, with I added if diagonal is set.
+// Entries at one place are added.
+func merged(s Share[float32], diagonal bool) (*formats.CSR[float32], error) {
+	e := s.A.ToCOO()
+	for i := range s.A.Rows {
+		if diagonal {
+			e.Row, e.Col, e.Val = append(e.Row, int32(i)), append(e.Col, int32(s.First+i)), append(e.Val, 1)
 		}
 	}
-	return out
+	return e.ToCSR(formats.SumDuplicates)
 }
 
 // scale divides each entry by what f says, unless that is 0.
@@ -96,7 +88,7 @@ func scale(a *formats.CSR[float32], f func(i int, j int32) float64) {
 	}
 }
 
-// everywhere gathers a vector of which each rank has a part.
+// everywhere gathers a vector whose parts the ranks have.
 func everywhere(c comm.Comm, rows Bounds, mine []float64) ([]float64, error) {
 	bits, all := make([]int64, len(mine)), make([]int64, rows.Rows())
 	for i, x := range mine {
@@ -112,36 +104,15 @@ func everywhere(c comm.Comm, rows Bounds, mine []float64) ([]float64, error) {
 	return out, nil
 }
 
-// withDiagonal returns rows of A+I, the first of which is row first of it.
-func withDiagonal(a *formats.CSR[float32], first int) *formats.CSR[float32] {
-	out := &formats.CSR[float32]{
-		Rows: a.Rows, Cols: a.Cols, RowPtr: make([]int64, 1, a.Rows+1),
-		ColIdx: make([]int32, 0, len(a.ColIdx)+a.Rows), Val: make([]float32, 0, len(a.Val)+a.Rows),
-	}
-	for i := range a.Rows {
-		lo, hi := a.RowPtr[i], a.RowPtr[i+1]
-		at, found := slices.BinarySearch(a.ColIdx[lo:hi], int32(first+i))
-		out.ColIdx, out.Val = append(out.ColIdx, a.ColIdx[lo:lo+int64(at)]...), append(out.Val, a.Val[lo:lo+int64(at)]...)
-		own := float32(1)
-		if found {
-			own += a.Val[lo+int64(at)]
-			at++
-		}
-		out.ColIdx, out.Val = append(out.ColIdx, int32(first+i)), append(out.Val, own)
-		out.ColIdx, out.Val = append(out.ColIdx, a.ColIdx[lo+int64(at):hi]...), append(out.Val, a.Val[lo+int64(at):hi]...)
-		out.RowPtr = append(out.RowPtr, int64(len(out.Val)))
-	}
-	return out
-}
-
-// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three are this
-// rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that ranks exchange.
-func Step(ctx context.Context, p *Plan[float32], restart float32, x, x0, y *spmm.Tensor[float32]) (Timing, error) {
-	if err := p.fitTensors(x0, y); err != nil {
+// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three
+// are this rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that
+// ranks exchange.
+func Step(ctx context.Context, p *Plan, restart float64, x, x0, y spmm.Operand) (Timing, error) {
+	from, to := access.Tensor(x0), access.Tensor(y)
+	if err := p.fitTensors(from, to); err != nil {
 		return Timing{}, err
 	}
-	rows, _ := y.Dims()
-	return p.run(ctx, 1-restart, x, restart, y, func() (*spmm.Pending, error) {
-		return spmm.CopyRows(ctx, y, x0, spmm.RowCopy{Count: rows})
-	})
+	alpha := float64(1 - float32(restart)) // in float32, as the product takes it
+	fill := func() (backend.Pending, error) { return p.dev.CopyRows(ctx, to, from, plan.RowCopy{Count: to.Rows}) }
+	return p.run(ctx, alpha, access.Tensor(x), restart, to, fill, nil)
 }

@@ -1,4 +1,4 @@
-// Reproducible mode: what must be known of all of B, of which each rank holds a share.
+// Reproducible mode: what must be known of all of B, whose rows the ranks share.
 
 package dist
 
@@ -6,72 +6,85 @@ import (
 	"context"
 	"math"
 
-	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // reproducible is the precision of products; nil in fast mode.
 type reproducible struct {
-	bits     int   // spmm.AutoP: to be found for each product
+	p        rfx.P // plan.AutoP: to be found for each product
 	rows     rfx.P // with AutoP: the least that loses nothing of A's rows, over all ranks
 	exact    bool  // with AutoP: rows loses nothing
-	used     int   // by the last product
+	used     rfx.P // by the last product
 	lossless bool
 }
 
-// newReproducible looks at A's rows, if the precision is to be found.
-func newReproducible[T formats.Value](c comm.Comm, a *formats.CSR[T], o spmm.Options) (*reproducible, error) {
-	if o.Mode != spmm.Reproducible {
+// newReproducible returns the mode for precision p, 0 for fast mode, and a share whose rows have these ranges.
+func newReproducible(c comm.Comm, rows []rfx.Range, p rfx.P) (*reproducible, error) {
+	if p == 0 {
 		return nil, nil
 	}
-	m := &reproducible{bits: o.P}
-	if o.P == 0 {
-		m.bits = int(rfx.P23)
+	m := &reproducible{p: p}
+	return m, m.see(c, rows)
+}
+
+// see finds the precision that the ranges of A's rows take, if it is to be found.
+func (m *reproducible) see(c comm.Comm, rows []rfx.Range) error {
+	if m == nil || m.p != plan.AutoP {
+		return nil
 	}
-	if o.P != spmm.AutoP {
-		return m, nil
-	}
-	p, exact := rfx.Auto(rfx.Rows(a))
+	p, exact := rfx.Auto(rows)
 	state := []int64{int64(p), 0}
 	if !exact {
 		state[1] = 1
 	}
-	if err := c.AllReduce(state, comm.Max); err != nil {
-		return nil, err
-	}
+	err := c.AllReduce(state, comm.Max)
 	m.rows, m.exact = rfx.P(state[0]), state[1] == 0
-	return m, nil
+	return err
 }
 
 // first is the precision to prepare for, 0 in fast mode.
-func (m *reproducible) first() int {
+func (m *reproducible) first() rfx.P {
 	if m == nil {
 		return 0
 	}
-	return m.bits
+	return m.p
 }
 
 func (m *reproducible) last() (int, bool) {
 	if m == nil {
 		return 0, false
 	}
-	return m.used, m.lossless
+	return int(m.used), m.lossless
 }
 
-// settle finds the ranges of B's columns over all ranks, and the precision of this product. peaks is a row with elements of
-// these ranges.
-func settle[T formats.Value](ctx context.Context, m *reproducible, c comm.Comm, b *spmm.Tensor[T]) (bits int, cols []rfx.Range, peaks []T, err error) {
+// elementBytes returns the most bytes that an element of B takes in fixed point; 0 in fast mode.
+func (m *reproducible) elementBytes() int64 {
+	switch {
+	case m == nil:
+		return 0
+	case m.p == plan.AutoP:
+		return int64(rfx.P47.Size())
+	}
+	return int64(m.p.Size())
+}
+
+// settle finds the ranges of B's columns over all ranks, and the precision of this product. peaks has an element of
+// each of these ranges.
+func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *plan.Device, b *plan.Tensor) (p rfx.P,
+	peaks []float32, err error) {
 	if m == nil {
-		return 0, nil, nil, nil
+		return 0, nil, nil
 	}
-	mine, err := spmm.ColumnRanges(ctx, b)
+	mine, err := dev.ColumnRanges(ctx, b)
 	if err := comm.Agree(c, err, nil); err != nil {
-		return 0, nil, nil, err
+		return 0, nil, err
 	}
-	// For each column the three fields of its range, of which the range of all rows has the greatest.
+	// For each column the three fields of its range. The range of all rows has the greatest of each.
 	const field = 1<<10 - 1
 	n := len(mine)
 	state := make([]int64, 3*n)
@@ -79,36 +92,51 @@ func settle[T formats.Value](ctx context.Context, m *reproducible, c comm.Comm, 
 		state[j], state[n+j], state[2*n+j] = int64(r&field), int64(r>>10&field), int64(r>>20)
 	}
 	if err := c.AllReduce(state, comm.Max); err != nil {
-		return 0, nil, nil, err
+		return 0, nil, err
 	}
 	all := make([]rfx.Range, n)
-	peaks = make([]T, n)
+	peaks = make([]float32, n)
 	for j := range all {
 		all[j] = rfx.Range(state[j] | state[n+j]<<10 | state[2*n+j]<<20)
-		peaks[j] = peakOf[T](all[j])
+		peaks[j] = peakOf(all[j], b.Type)
 	}
-	m.used, m.lossless = m.bits, false
-	if m.bits == spmm.AutoP {
-		p, exact := rfx.Auto(all)
-		m.used, m.lossless = int(max(p, m.rows)), exact && m.exact
+	m.used, m.lossless = m.p, false
+	if m.p == plan.AutoP {
+		q, exact := rfx.Auto(all)
+		m.used, m.lossless = max(q, m.rows), exact && m.exact
 	}
-	return m.used, all, peaks, nil
+	return m.used, peaks, nil
 }
 
-// peakOf returns an element with the E of a range: a power of two, or the least element with that E where T has no such power.
-func peakOf[T formats.Value](r rfx.Range) T {
-	if r.Zero() {
-		return *new(T)
-	}
+// peakOf returns a number with the E of a range that is an element of type t: a power of two, or where t has no such
+// power the least element with that E.
+func peakOf(r rfx.Range, t dtype.Type) float32 {
 	most := 127
-	if formats.TypeOf[T]() == dtype.F16 {
+	if t == dtype.F16 {
 		most = 15
 	}
-	x := []float32{float32(math.Ldexp(1, r.E()))}
-	if r.E() > most {
-		x[0] = float32(math.Ldexp(255, r.E()-8))
+	switch {
+	case r.Zero():
+		return 0
+	case r.E() > most:
+		return float32(math.Ldexp(255, r.E()-8))
 	}
-	var out [1]T
-	formats.ConvertSlice(out[:], x)
-	return out[0]
+	return float32(math.Ldexp(1, r.E()))
+}
+
+// elementsOf returns numbers as elements of type t.
+func elementsOf(x []float32, t dtype.Type) []byte {
+	switch t {
+	case dtype.F16:
+		return convert[half.F16](x)
+	case dtype.BF16:
+		return convert[half.BF16](x)
+	}
+	return bytesOf(x)
+}
+
+func convert[T formats.Value](x []float32) []byte {
+	out := make([]T, len(x))
+	formats.ConvertSlice(out, x)
+	return bytesOf(out)
 }

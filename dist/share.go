@@ -50,7 +50,7 @@ func (b Bounds) parts() []comm.Part {
 	return ps
 }
 
-// check refuses bounds that are not for n rows and so many ranks.
+// check refuses bounds that are not for n rows and that number of ranks.
 func (b Bounds) check(n, ranks int) error {
 	if len(b) != ranks+1 || b[0] != 0 || b[ranks] != n || !slices.IsSorted(b) {
 		return fmt.Errorf("dist: bounds %v are not those of %d rows on %d ranks", b, n, ranks)
@@ -125,8 +125,9 @@ func Balance[T formats.Value](ctx context.Context, c comm.Comm, s Share[T]) (Sha
 	return BalanceBySpeed(ctx, c, s, 1)
 }
 
-// BalanceBySpeed is Balance for ranks whose devices differ: entries are in proportion to speed, a positive number of each rank's
-// own, such as the entries that its device is predicted to multiply a second. So all are predicted to take as long.
+// BalanceBySpeed is Balance for ranks whose devices differ: entries are in proportion to speed, a positive number of
+// each rank's own, such as the entries that its device is predicted to multiply a second. So all are predicted to take
+// as long.
 func BalanceBySpeed[T formats.Value](ctx context.Context, c comm.Comm, s Share[T], speed float64) (Share[T], error) {
 	from, err := s.bounds(c)
 	if err != nil {
@@ -148,7 +149,7 @@ func BalanceBySpeed[T formats.Value](ctx context.Context, c comm.Comm, s Share[T
 	return s.move(c, from, to)
 }
 
-// weight is what row i counts.
+// weight returns how much row i counts.
 func (s Share[T]) weight(i int) int64 { return s.A.RowPtr[i+1] - s.A.RowPtr[i] + 1 }
 
 // cut returns bounds between which rows weigh as the ranks' speeds.
@@ -169,8 +170,8 @@ func (s Share[T]) cut(c comm.Comm, speed float64) (Bounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Rank k's rows begin with the first before which there is the part of the total that is the ranks' below it. The rank that
-	// holds the row before finds it.
+	// Rank k's rows begin with the first before which there is the part of the total that is the ranks' below it. The rank
+	// that holds the row before finds it.
 	state := make([]int64, c.Size()+1)
 	k := 1
 	for k < c.Size() && before >= target[k] {
@@ -249,7 +250,8 @@ func (s Share[T]) move(c comm.Comm, from, to Bounds) (Share[T], error) {
 		return Share[T]{}, err
 	}
 	if most[0] > math.MaxInt32 {
-		return Share[T]{}, fmt.Errorf("dist: a rank has %d entries, at most %d are possible: use more ranks", most[0], math.MaxInt32)
+		return Share[T]{}, fmt.Errorf("dist: a rank has %d entries, at most %d are possible: use more ranks", most[0],
+			math.MaxInt32)
 	}
 	for r := range c.Size() {
 		sent[r] = entries(s.A.RowPtr, sent[r])

@@ -30,7 +30,6 @@ type job struct {
 	matrix                           string
 	backend, format, precision, mode string
 	exchange                         string
-	replicate                        int
 	precisionGiven                   bool
 	quantise                         string
 	p                                string // of reproducible mode
@@ -66,9 +65,6 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 			return err
 		}
 		return withRanks(p.w, func(r *ranks) error { return j.runOnRanks(ctx, stdout, p, r) })
-	}
-	if j.replicate > 1 {
-		return fmt.Errorf("--replicate %d is for ranks, of which this is one: start spmmrun with mpirun or srun", j.replicate)
 	}
 	out, err := newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile, j.epilogue.biasFile)
 	if err != nil {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,6 +25,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -96,7 +98,7 @@ func (j *job) runOnRanks(ctx context.Context, stdout io.Writer, p *progress, r *
 // shared is a rank's part of a job's data.
 type shared[T formats.Value] struct {
 	share dist.Share[T]
-	plan  *dist.Plan[T]
+	plan  *dist.Plan
 	dev   *spmm.Device
 	b     *formats.Dense[T]       // this rank's rows
 	c0    *formats.Dense[float32] // of this rank, nil if beta is 0
@@ -124,12 +126,12 @@ func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev
 		return nil, err
 	}
 	info := q.plan.Info()
-	all := []int64{info.NNZ, info.Stored}
+	all := []int64{info.NNZ, info.Stats.StoredBytes}
 	if err := r.AllReduce(all, comm.Sum); err != nil {
 		return nil, err
 	}
-	described := info.Plan
-	described.Rows, described.Cols, described.NNZ, described.Stats.StoredBytes = q.plan.Shares().Rows(), q.share.A.Cols, all[0], all[1]
+	described := info.PlanInfo
+	described.Rows, described.NNZ, described.Stats.StoredBytes = q.plan.Shares().Rows(), all[0], all[1]
 	res := &result{report: newReport(j, q.n, q.epilogue, dev.Info(), described, ts, spmm.Bound{})}
 	if res.report.Ranks, err = newRanksReport(r, dev.Info(), info, last); err != nil {
 		return nil, err
@@ -177,6 +179,22 @@ func collectTo(r *ranks, bounds dist.Bounds, mine *formats.Dense[float32], out *
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// writeArray writes an array as .npy, whose rows collect gives to a function. collect is called whatever fails: other ranks wait
+// for it.
+func writeArray(w io.Writer, rows, cols int, collect func(each func(*formats.Dense[float32]) error) error) error {
+	array, begun := npy.NewWriter[float32](w, rows, cols)
+	err := collect(func(d *formats.Dense[float32]) error {
+		if begun != nil {
+			return begun
+		}
+		return array.WriteRows(d)
+	})
+	if err = cmp.Or(begun, err); err != nil {
+		return err
+	}
+	return array.Close()
+}
+
 // newShared shares out A, plans, and makes or reads this rank's rows of B.
 func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, via comm.DeviceComm, prec dtype.Type, a rowsRead, p *progress) (*shared[T], error) {
 	p.step("sharing out A", -1)
@@ -211,7 +229,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		return nil, err
 	}
 	p.step("encoding", -1)
-	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Replicate: j.replicate, Via: via})
+	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
@@ -296,12 +314,12 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		if err := r.Barrier(); err != nil {
 			return ts, last, err
 		}
-		t, err := q.plan.RunTensors(ctx, float32(j.alpha), b, float32(j.beta), out, e)
+		t, err := q.plan.Run(ctx, j.alpha, b, j.beta, out, e)
 		if err != nil {
 			return ts, last, err
 		}
 		if i >= j.warmup {
-			took = append(took, int64(t.Total))
+			took = append(took, int64(t.Host))
 			last = t
 		}
 		p.add(1)
@@ -480,12 +498,9 @@ type ranksReport struct {
 	Gathered bool   `json:"gathered"`           // every rank receives all of B, not just the rows that its share of A meets
 	Via      string `json:"via"`                // how rows travel
 	WhyHost  string `json:"why_host,omitempty"` // why they do not by NCCL, between GPUs
-	// Replicate is how many ranks share rows, 1 for none, and WhyReplicate what decided that.
-	Replicate    int    `json:"replicate"`
-	WhyReplicate string `json:"why_replicate"`
 	// Imbalance is the longest time that a rank computed over the mean.
 	Imbalance float64      `json:"imbalance"`
-	Received  int64        `json:"received_bytes"` // of B, and of sums of shared rows, in each product, by all ranks from others
+	Received  int64        `json:"received_bytes"` // of B in each product, by all ranks from others
 	Each      []rankReport `json:"each"`
 }
 
@@ -504,15 +519,14 @@ type rankReport struct {
 	ExchangeUS float64 `json:"exchange_us"` // until all rows had come
 	ComputeUS  float64 `json:"compute_us"`
 	OverlapUS  float64 `json:"overlap_us"` // computing during the exchange
-	ReduceUS   float64 `json:"reduce_us"`  // exchanging sums of shared rows
 }
 
 // newRanksReport collects what ranks report; on others than rank 0 it is nil.
 func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranksReport, error) {
 	mine, err := json.Marshal(rankReport{
-		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: i.Rows, NNZ: i.NNZ, InnerNNZ: i.Inner,
-		Sent: t.Sent, Received: t.Received, TotalUS: us(t.Total), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
-		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap), ReduceUS: us(t.Reduce),
+		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: int64(i.Rows), NNZ: i.NNZ, InnerNNZ: i.Inner,
+		Sent: t.Sent, Received: t.Received, TotalUS: us(t.Host), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
+		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap),
 	})
 	if err != nil {
 		return nil, err
@@ -522,7 +536,7 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranks
 		return nil, err
 	}
 	library, _, _ := strings.Cut(r.library, ",")
-	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost, Replicate: i.Replicate, WhyReplicate: i.Why}
+	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost}
 	sum, most := 0.0, 0.0
 	for _, text := range all {
 		var x rankReport
@@ -547,9 +561,6 @@ func (x *ranksReport) rows(row func(name, format string, args ...any)) {
 	row("ranks", "%d, started by %s (%s); they exchange %s, by way of %s", x.Size, x.Launcher, x.Library, how, x.Via)
 	if x.WhyHost != "" {
 		row("", "%s", printable.String(x.WhyHost))
-	}
-	if x.Replicate > 1 {
-		row("", "%d at a time share rows of A and add up their sums, because %s", x.Replicate, x.WhyReplicate)
 	}
 	moved := func(n int64) string {
 		if n == 0 {

@@ -207,8 +207,6 @@ var exchanges = []string{"auto", "nccl", "host"}
 
 const exchangeHelp = "on several ranks, how rows of B travel: between GPUs by NCCL, or through the host's memory; auto takes NCCL where it can"
 
-const replicateHelp = "on several ranks, in --mode reproducible, how many share rows and add up integers (1.5D); 1: none, 0: on CPUs as is predicted to move less"
-
 // via returns how the ranks' devices exchange data: by NCCL where all are NVIDIA GPUs of their own and it can be opened, or
 // through the host's memory. It is collective.
 func (r *ranks) via(ctx context.Context, dev *spmm.Device, how string, p *progress) (comm.DeviceComm, error) {
@@ -461,7 +459,7 @@ func (r *ranks) fits(name string, dev *spmm.Device, plan interface {
 	}
 	err := refuse(onHost, float64(memory.Available())/float64(max(1, r.launch.LocalSize)), "memory")
 	if err == nil && onDevice > 0 {
-		err = refuse(onDevice+float64(plan.Info().Stored), float64(dev.Info().Memory), fmt.Sprintf("the memory of %s:%d", dev.Info().Backend, dev.Info().Index))
+		err = refuse(onDevice+float64(plan.Info().Stats.StoredBytes), float64(dev.Info().Memory), fmt.Sprintf("the memory of %s:%d", dev.Info().Backend, dev.Info().Index))
 	}
 	return r.agree(err)
 }

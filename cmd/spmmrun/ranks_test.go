@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -127,7 +126,6 @@ func TestRanks(t *testing.T) {
 	}{
 		{[]int{2, 4}, "--format csr --b " + b + " gen:rmat,scale=11"},
 		{[]int{3}, "--mode reproducible --p 23 --verify full --b " + b + " gen:rmat,scale=11"},
-		{[]int{2, 4}, "--mode reproducible --replicate 2 --verify full --b " + b + " gen:rmat,scale=11"},
 		{[]int{4}, "--mode reproducible --alpha 0.5 --beta 2 -n 7 gen:stencil,side=13"},
 		{[]int{4}, "--format csr -n 9 --precision f16 gen:uniform,rows=3,cols=400,density=0.1"},
 		{[]int{3}, "--format csr -n 4 --transpose gen:powerlaw,rows=500,cols=300,nnz-per-row=4"},
@@ -139,11 +137,7 @@ func TestRanks(t *testing.T) {
 		args := append(strings.Fields(tt.args), "--backend", "cpu", "--warmup", "0", "--repeats", "2", "--report", "json")
 		var want report
 		for _, n := range append([]int{1}, tt.ranks...) {
-			mine := args
-			if n == 1 {
-				mine = notReplicated(args)
-			}
-			f := onRanks(t, ls[0], n, program, mine...)
+			f := onRanks(t, ls[0], n, program, args...)
 			var got report
 			if err := json.Unmarshal([]byte(f.stdout), &got); f.code != 0 || err != nil {
 				t.Fatalf("%s on %d ranks: exit code %d, %v\n%s%s", tt.args, n, f.code, err, f.stdout, f.stderr)
@@ -155,14 +149,6 @@ func TestRanks(t *testing.T) {
 			checkRanks(t, fmt.Sprintf("%s on %d ranks", tt.args, n), n, got, want)
 		}
 	}
-}
-
-// notReplicated returns arguments without --replicate, which one process refuses.
-func notReplicated(args []string) []string {
-	if i := slices.Index(args, "--replicate"); i >= 0 {
-		return slices.Delete(slices.Clone(args), i, i+2)
-	}
-	return args
 }
 
 // unzipped is a file that was compressed, plain.
@@ -262,8 +248,6 @@ func TestRanksErrors(t *testing.T) {
 		{"--backend cpu gen:rmat,scale=30,degree=65536", "spmmrun: gen:rmat: estimated: 31665934814412 entries are beyond the limit of ", exitUsage},
 		{"--backend cuda:77 gen:rmat", "spmmrun: cuda", exitUnavailable},
 		{"--backend cpu --exchange nccl gen:rmat,scale=3", "spmmrun: --exchange nccl: comm/nccl: not available: NCCL is for CUDA devices, not for cpu:0", exitUnavailable},
-		{"--backend cpu --mode reproducible --replicate 2 gen:rmat,scale=3", "want a divisor", exitUsage},
-		{"--backend cpu --replicate 3 gen:rmat,scale=3", "want reproducible mode", exitUsage},
 		{"--backend cpu " + broken, broken + `:5: "three" is not a finite number`, exitUsage},
 		{"--backend cpu " + short, "spmmrun: " + short + ": has 2 entries, and its size line announces 5", exitUsage},
 	} {
@@ -371,9 +355,8 @@ func TestPropagateRanks(t *testing.T) {
 		{ls[0], 4, []string{rmat}},
 		{ls[len(ls)-1], 2, []string{"--mode", reproducible, "--x", x, "--normalise", "rows", rmat}},
 		{ls[0], 3, []string{"--mode", reproducible, "--p", "23", "--start", "random", stencil}},
-		{ls[0], 4, []string{"--mode", reproducible, "--x", x, "--replicate", "2", rmat}},
 	} {
-		want, got := propagate(tt.l, 1, notReplicated(tt.args)...), propagate(tt.l, tt.ranks, tt.args...)
+		want, got := propagate(tt.l, 1, tt.args...), propagate(tt.l, tt.ranks, tt.args...)
 		if got.Output != want.Output || got.Change != want.Change || got.P != want.P || got.Matrix != want.Matrix {
 			t.Errorf("%v: other bits on %d ranks than on one: %+v, want %+v", tt.args, tt.ranks, got, want)
 		}
@@ -399,8 +382,8 @@ func TestPropagateKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func() int {
-		var k checkpoint
-		if text, err := os.ReadFile(filepath.Join(dir, checkpointFile)); err == nil && json.Unmarshal(text, &k) != nil {
+		var k struct{ Step int }
+		if text, err := os.ReadFile(filepath.Join(dir, "checkpoint.json")); err == nil && json.Unmarshal(text, &k) != nil {
 			t.Fatalf("a checkpoint that is not complete: %s", text)
 		}
 		return k.Step

@@ -102,7 +102,6 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f.StringVarP(&j.out, "out", "o", "", "write C to `FILE.npy`")
 	addChoice(c, &j.verify, "verify", "how much of C to check", "sample", "full", "none")
 	addChoice(c, &j.exchange, "exchange", exchangeHelp, exchanges...)
-	addCount(c, &j.replicate, "replicate", "", 0, 0, replicateHelp)
 	addCount(c, &j.warmup, "warmup", "", 3, 0, "runs before those that are timed")
 	addCount(c, &j.repeats, "repeats", "", 20, 1, "runs that are timed; each is a batch of multiplications if they are short")
 	addForce(c, &j.force)

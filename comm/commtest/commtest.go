@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/comm"
 )
 
-// Check tries all operations on c and on what is split off it. Every rank calls it; it returns what is wrong as this rank
+// Check tries all operations on c. Every rank calls it; it returns what is wrong as this rank
 // sees it.
 func Check(c comm.Comm) error {
 	if err := checkAll(c); err != nil {
@@ -21,10 +21,10 @@ func Check(c comm.Comm) error {
 	if err := refuses(c); err != nil {
 		return fmt.Errorf("refusals: %w", err)
 	}
-	return splits(c)
+	return c.Barrier()
 }
 
-// checkAll tries all operations but Split and refusals.
+// checkAll tries all operations.
 func checkAll(c comm.Comm) error {
 	if c.Size() < 1 || c.Rank() < 0 || c.Rank() >= c.Size() {
 		return fmt.Errorf("rank %d of %d", c.Rank(), c.Size())
@@ -33,7 +33,7 @@ func checkAll(c comm.Comm) error {
 		name string
 		f    func(comm.Comm) error
 	}{
-		{"Barrier", comm.Comm.Barrier}, {"Bcast", bcast}, {"AllReduce", allReduce}, {"ReduceScatter", reduceScatter},
+		{"Barrier", comm.Comm.Barrier}, {"Bcast", bcast}, {"AllReduce", allReduce},
 		{"AllToAllV", allToAllV}, {"AllGatherV", allGatherV}, {"Alloc", alloc}, {"Agree", agree},
 	} {
 		if err := check.f(c); err != nil {
@@ -43,7 +43,7 @@ func checkAll(c comm.Comm) error {
 	return nil
 }
 
-// text is what rank r says to rank s: different in length and content for every pair, empty for some.
+// text returns rank r's message to rank s: different in length and content for every pair, empty for some.
 func text(r, s int) []byte {
 	return []byte(strings.Repeat(fmt.Sprintf("%c%c", 'a'+r%26, 'A'+s%26), (3*r+5*s)%7))
 }
@@ -67,7 +67,7 @@ func bcast(c comm.Comm) error {
 	return nil
 }
 
-// element is rank r's element i of what is reduced: large ones of both signs, so that sums wrap.
+// element returns rank r's element i for reductions: large ones of both signs, so that sums wrap.
 func element(r, i int) int64 {
 	x := int64(i+1) * int64(r*r+3) * 0x123456789
 	if (r+i)%2 == 0 {
@@ -100,32 +100,6 @@ func allReduce(c comm.Comm) error {
 			}
 			if !slices.Equal(data, want) {
 				return fmt.Errorf("%d elements, reduction %d: differ", n, op)
-			}
-		}
-	}
-	return nil
-}
-
-func reduceScatter(c comm.Comm) error {
-	for _, op := range []comm.Op{comm.Sum, comm.Max} {
-		for _, each := range []int{0, 1, 333} {
-			counts := make([]int, c.Size())
-			for r := range counts {
-				counts[r] = each * (r + 2) % 500 // some empty
-			}
-			parts := comm.Follow(counts...)
-			send := make([]int64, comm.End(parts))
-			for i := range send {
-				send[i] = element(c.Rank(), i)
-			}
-			recv := make([]int64, counts[c.Rank()])
-			if err := c.ReduceScatter(send, recv, counts, op); err != nil {
-				return err
-			}
-			for i, x := range recv {
-				if want := reduced(c.Size(), parts[c.Rank()].Start+i, op); x != want {
-					return fmt.Errorf("counts %v, reduction %d: element %d is %d, want %d", counts, op, i, x, want)
-				}
 			}
 		}
 	}
@@ -230,7 +204,8 @@ func agree(c comm.Comm) error {
 	switch {
 	case mine != nil && err != own:
 		return fmt.Errorf("%v for the rank's own error", err)
-	case mine == nil && (!errors.As(err, &other) || other.Rank != c.Size()-1 || other.Text != own.Error() || other.Code != 7):
+	case mine == nil && (!errors.As(err, &other) || other.Rank != c.Size()-1 || other.Text != own.Error() ||
+		other.Code != 7):
 		return fmt.Errorf("%v for another rank's error", err)
 	}
 	return nil
@@ -241,13 +216,10 @@ func refuses(c comm.Comm) error {
 	one := make([]comm.Part, c.Size())
 	huge := slices.Clone(one)
 	huge[c.Size()-1] = comm.Part{Start: math.MaxInt, Count: 2}
-	counts := make([]int, c.Size())
 	for what, err := range map[string]error{
 		"a negative root":          c.Bcast(nil, -1),
 		"a root that is no rank":   c.Bcast(nil, c.Size()),
 		"an unknown reduction":     c.AllReduce(nil, 9),
-		"counts for one rank less": c.ReduceScatter(nil, nil, counts[1:], comm.Sum),
-		"elements beyond counts":   c.ReduceScatter([]int64{1}, nil, counts, comm.Sum),
 		"parts for one rank less":  c.AllToAllV(1, nil, one[1:], nil, one),
 		"a part beyond the buffer": c.AllToAllV(1, nil, one, make([]byte, 4), huge),
 		"items of no bytes":        c.AllToAllV(0, nil, one, nil, one),
@@ -258,33 +230,5 @@ func refuses(c comm.Comm) error {
 			return fmt.Errorf("%s is not refused", what)
 		}
 	}
-	if _, err := c.Split(-1, 0); err == nil {
-		return errors.New("a negative color is not refused")
-	}
 	return nil
-}
-
-// splits tries all operations on halves of the ranks in reverse order, and on single ranks.
-func splits(c comm.Comm) error {
-	half := (c.Size() + 1 - c.Rank()%2) / 2
-	for _, s := range []struct{ color, rank, size int }{
-		{c.Rank() % 2, half - 1 - c.Rank()/2, half},
-		{c.Rank(), 0, 1},
-		{0, c.Size() - 1 - c.Rank(), c.Size()},
-	} {
-		sub, err := c.Split(s.color, -c.Rank())
-		if err != nil {
-			return fmt.Errorf("Split: %w", err)
-		}
-		if sub.Rank() != s.rank || sub.Size() != s.size {
-			return fmt.Errorf("Split: rank %d of %d, want %d of %d", sub.Rank(), sub.Size(), s.rank, s.size)
-		}
-		if err := checkAll(sub); err != nil {
-			return fmt.Errorf("after Split: %w", err)
-		}
-		if err := sub.Close(); err != nil {
-			return fmt.Errorf("Close: %w", err)
-		}
-	}
-	return c.Barrier()
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/spmmrun/spmm/comm"
 )
 
-// CheckDevice tries all operations of d, which was made of c, on buffers that alloc makes. Every rank calls it; it returns what
-// is wrong as this rank sees it.
-func CheckDevice(ctx context.Context, c comm.Comm, d comm.DeviceComm, alloc func(bytes int64) (comm.Buffer, error)) error {
+// CheckDevice tries all operations of d, which was made of c, on buffers that alloc makes. Every rank calls it; it
+// returns what is wrong as this rank sees it.
+func CheckDevice(ctx context.Context, c comm.Comm, d comm.DeviceComm,
+	alloc func(bytes int64) (comm.Buffer, error)) error {
 	x := deviceCheck{ctx, c, d, alloc}
 	if d.Name() == "" {
 		return errors.New("no name")
@@ -66,7 +67,7 @@ func (x deviceCheck) compare(t comm.Transfer, err error, recv comm.Buffer, want 
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return errors.New("other bytes than were sent, or beside the parts")
+		return errors.New("other bytes than were sent, or outside the parts")
 	}
 	return nil
 }

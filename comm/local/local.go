@@ -3,10 +3,8 @@
 package local
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/spmmrun/spmm/comm"
@@ -15,8 +13,8 @@ import (
 // Self returns a Comm of one rank.
 func Self() comm.Comm { return newGroup(1).ranks()[0] }
 
-// Run calls f on size ranks at once, and returns their errors, each with its rank's number. A rank that returns an error,
-// or panics, aborts the others.
+// Run calls f on size ranks at once, and returns their errors, each with its rank's number. A rank that returns an
+// error, or panics, aborts the others.
 func Run(size int, f func(comm.Comm) error) error {
 	if size < 1 {
 		return fmt.Errorf("comm/local: %d ranks", size)
@@ -41,33 +39,21 @@ func Run(size int, f func(comm.Comm) error) error {
 	return errors.Join(errs...)
 }
 
-// group is what the ranks share: a slot for each to show what it brings to the operation in progress.
+// group holds what the ranks share: a slot for each to show what it brings to the operation in progress.
 type group struct {
 	size  int
 	slots []any
-	abort *abort
 
 	mu      sync.Mutex
 	cond    sync.Cond
 	waiting int
-	turn    int // of the barrier
+	turn    int  // of the barrier
+	aborted bool // no barrier waits any more
 }
 
-// abort is shared by a group and all that were split off it.
-type abort struct {
-	mu     sync.Mutex
-	over   bool
-	groups []*group
-}
-
-func newGroup(size int) *group { return (&abort{}).group(size) }
-
-func (a *abort) group(size int) *group {
-	g := &group{size: size, slots: make([]any, size), abort: a}
+func newGroup(size int) *group {
+	g := &group{size: size, slots: make([]any, size)}
 	g.cond.L = &g.mu
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.groups = append(a.groups, g)
 	return g
 }
 
@@ -77,12 +63,6 @@ func (g *group) ranks() []comm.Comm {
 		cs[r] = &rank{g, r}
 	}
 	return cs
-}
-
-func (a *abort) ended() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.over
 }
 
 // barrier returns once all ranks are here, or the job is aborted.
@@ -95,7 +75,7 @@ func (g *group) barrier() error {
 		g.turn++
 		g.cond.Broadcast()
 	}
-	for g.turn == turn && !g.abort.ended() {
+	for g.turn == turn && !g.aborted {
 		g.cond.Wait()
 	}
 	if g.turn == turn {
@@ -116,20 +96,14 @@ func (c *rank) Close() error   { return nil }
 func (c *rank) Barrier() error { return c.barrier() }
 
 func (c *rank) Abort(int) {
-	a := c.abort
-	a.mu.Lock()
-	a.over = true
-	groups := slices.Clone(a.groups)
-	a.mu.Unlock()
-	for _, g := range groups {
-		g.mu.Lock()
-		g.cond.Broadcast()
-		g.mu.Unlock()
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aborted = true
+	c.cond.Broadcast()
 }
 
-// together shows mine to all ranks and calls f once all show theirs, with these in order. What they show belongs to f until
-// every rank's has returned.
+// together shows mine to all ranks and calls f once all show theirs, with these in order. What they show belongs to f
+// until every rank's has returned.
 func together[T any](c *rank, mine T, f func(all []T) error) error {
 	c.slots[c.r] = mine
 	if err := c.barrier(); err != nil {
@@ -141,36 +115,6 @@ func together[T any](c *rank, mine T, f func(all []T) error) error {
 	}
 	err := f(all)
 	return errors.Join(err, c.barrier())
-}
-
-func (c *rank) Split(color, key int) (comm.Comm, error) {
-	if err := comm.CheckColor(color); err != nil {
-		return nil, err
-	}
-	type member struct {
-		rank, color, key int
-		group            *group
-	}
-	var members []member
-	err := together(c, member{rank: c.r, color: color, key: key}, func(all []member) error {
-		members = slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.color != color })
-		slices.SortStableFunc(members, func(a, b member) int { return cmp.Compare(a.key, b.key) })
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	me := slices.IndexFunc(members, func(m member) bool { return m.rank == c.r })
-	mine := member{}
-	if me == 0 {
-		mine.group = c.abort.group(len(members))
-	}
-	var g *group
-	err = together(c, mine, func(all []member) error {
-		g = all[members[0].rank].group
-		return nil
-	})
-	return &rank{g, me}, err
 }
 
 func (c *rank) Bcast(data []byte, root int) error {
@@ -193,26 +137,18 @@ func (c *rank) AllReduce(data []int64, op comm.Op) error {
 		return err
 	}
 	out := make([]int64, len(data))
-	err := together(c, data, func(all [][]int64) error { return reduce(out, all, 0, op) })
+	err := together(c, data, func(all [][]int64) error { return reduce(out, all, op) })
 	copy(data, out)
 	return err
 }
 
-func (c *rank) ReduceScatter(send, recv []int64, counts []int, op comm.Op) error {
-	if err := errors.Join(comm.CheckOp(op), comm.CheckScatter(c, send, recv, counts)); err != nil {
-		return err
-	}
-	first := comm.Follow(counts...)[c.r].Start
-	return together(c, send, func(all [][]int64) error { return reduce(recv, all, first, op) })
-}
-
-// reduce leaves in out what the ranks' elements from first on reduce to.
-func reduce(out []int64, all [][]int64, first int, op comm.Op) error {
+// reduce leaves in out the reduction of the ranks' elements.
+func reduce(out []int64, all [][]int64, op comm.Op) error {
 	for r, data := range all {
 		if len(data) != len(all[0]) {
 			return fmt.Errorf("comm/local: rank %d reduces %d elements, rank 0 %d", r, len(data), len(all[0]))
 		}
-		for i, x := range data[first : first+len(out)] {
+		for i, x := range data {
 			switch {
 			case r == 0:
 				out[i] = x

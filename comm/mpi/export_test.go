@@ -6,7 +6,7 @@ func Look(env map[string]string) (Launch, bool, []string) {
 	return l, ok, candidates(l.By, env["SPMM_MPI_LIBRARY"])
 }
 
-// CheckLaunch is what Init does once a library says which rank it sees.
+// CheckLaunch does what Init does once a library says which rank it sees.
 func CheckLaunch(l Launch, library, version string, rank, size int) error {
 	return l.check(library, version, rank, size)
 }

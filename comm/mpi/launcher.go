@@ -19,7 +19,8 @@ type Launch struct {
 	LocalSize int // ranks on this machine; 0 if the launcher does not say
 }
 
-// variables are what a launcher sets: the number of ranks, this rank, its number on the machine, and how many are there.
+// variables are those that a launcher sets: the number of ranks, this rank, its number on the machine, and how many are
+// there.
 type variables struct {
 	by                       string
 	size, rank, local, among string
@@ -27,7 +28,8 @@ type variables struct {
 
 // launchers, those first that say most: Slurm sets its own variables whichever MPI runs under it.
 var launchers = []variables{
-	{"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+	{"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"OMPI_COMM_WORLD_LOCAL_SIZE"},
 	{"MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 	{"PMIx", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "SLURM_LOCALID", ""},
 	{"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},

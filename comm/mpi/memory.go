@@ -1,5 +1,6 @@
-// Memory that MPI may see. Communication libraries register pages with the network card and remember them until the C library
-// frees them; Go gives pages back behind its back. So MPI is given C memory alone: what lies elsewhere goes through a copy.
+// Memory that MPI may see. Communication libraries register pages with the network card and remember them until the C
+// library frees them; Go gives pages back behind its back. So MPI is given C memory alone: what lies elsewhere goes
+// through a copy.
 
 //go:build cgo && linux
 
@@ -49,7 +50,10 @@ func isAllocated(b []byte) bool {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	allocated.Lock()
 	defer allocated.Unlock()
-	return slices.ContainsFunc(allocated.runs, func(r run) bool { return r.begin <= begin && begin+uintptr(len(b)) <= r.end })
+	return slices.ContainsFunc(allocated.runs, func(r run) bool {
+		return r.begin <= begin &&
+			begin+uintptr(len(b)) <= r.end
+	})
 }
 
 // staging is the C memory of one call.
@@ -81,7 +85,7 @@ func through(f func(m *staging) error) error {
 	return nil
 }
 
-// in returns where MPI reads a buffer, inOut where it writes one, some of which it may leave as it is.
+// in returns where MPI reads a buffer, inOut where it writes all or some of one.
 func (m *staging) in(b []byte) unsafe.Pointer    { return m.place(b, false) }
 func (m *staging) inOut(b []byte) unsafe.Pointer { return m.place(b, true) }
 
@@ -89,7 +93,8 @@ func (m *staging) place(b []byte, out bool) unsafe.Pointer {
 	if len(b) > 0 && isAllocated(b) {
 		return unsafe.Pointer(unsafe.SliceData(b))
 	}
-	p := C.malloc(C.size_t(max(8, len(b)))) // not null for no bytes, which some libraries refuse; malloc in cgo never fails
+	p := C.malloc(C.size_t(max(8,
+		len(b)))) // not null for no bytes, which some libraries refuse; malloc in cgo never fails
 	copy(unsafe.Slice((*byte)(p), len(b)), b)
 	m.copies = append(m.copies, staged{b, p, out})
 	return p

@@ -35,8 +35,8 @@ var library struct {
 // text is the length of buffers for messages.
 const text = 8192
 
-// Init opens the library of the launcher that started the process, initialises it, and returns the Comm of all ranks, whose
-// Close finalises MPI, with the library's version. It may be called once. Without a library the error is
+// Init opens the library of the launcher that started the process, initialises it, and returns the Comm of all ranks,
+// whose Close finalises MPI, with the library's version. It may be called once. Without a library the error is
 // comm.ErrUnavailable.
 func Init() (comm.Comm, string, error) {
 	library.Lock()
@@ -53,7 +53,7 @@ func Init() (comm.Comm, string, error) {
 			f()
 		}
 	}()
-	var c *world
+	var c *ranks
 	var version string
 	var err error
 	onThread(func() { c, version, err = open() })
@@ -71,7 +71,7 @@ func onThread(f func()) {
 }
 
 // open opens and initialises a library.
-func open() (*world, string, error) {
+func open() (*ranks, string, error) {
 	l, launched := Launcher()
 	C.sm_signals_save()
 	defer C.sm_signals_restore()
@@ -92,7 +92,7 @@ func open() (*world, string, error) {
 			return nil, version, errors.Join(err, result("Finalize", C.sm_finalize()))
 		}
 	}
-	return &world{c}, firstLine(version), nil
+	return c, firstLine(version), nil
 }
 
 // load opens the first of the libraries that can be opened.
@@ -124,7 +124,10 @@ func result(function string, rc C.int) error {
 	if rc == 0 {
 		return nil
 	}
-	return fmt.Errorf("comm/mpi: MPI_%s: %s", function, firstLine(message(func(p *C.char, n C.int) { C.sm_error(rc, p, n) })))
+	return fmt.Errorf("comm/mpi: MPI_%s: %s", function, firstLine(message(func(p *C.char,
+		n C.int) {
+		C.sm_error(rc, p, n)
+	})))
 }
 
 // call runs one of MPI's functions on its thread.
@@ -133,13 +136,13 @@ func call(function string, f func() C.int) (err error) {
 	return err
 }
 
-// ranks is a communicator.
+// ranks is the communicator of all ranks.
 type ranks struct {
 	handle     C.sm_handle
 	rank, size int
 }
 
-// newRanks describes a communicator, on MPI's thread.
+// newRanks describes it, on MPI's thread.
 func newRanks(h C.sm_handle) (*ranks, error) {
 	var rank, size C.int
 	if err := result("Comm_rank", C.sm_rank(h, &rank)); err != nil {
@@ -151,11 +154,8 @@ func newRanks(h C.sm_handle) (*ranks, error) {
 	return &ranks{h, int(rank), int(size)}, nil
 }
 
-// world is the communicator of all ranks.
-type world struct{ *ranks }
-
 // Close finalises MPI, which waits for all ranks.
-func (w *world) Close() error {
+func (c *ranks) Close() error {
 	return call("Finalize", func() C.int {
 		for _, t := range library.items {
 			C.sm_items_free(t)
@@ -168,29 +168,6 @@ func (w *world) Close() error {
 func (c *ranks) Rank() int { return c.rank }
 func (c *ranks) Size() int { return c.size }
 
-func (c *ranks) Split(color, key int) (comm.Comm, error) {
-	if err := comm.CheckColor(color); err != nil {
-		return nil, err
-	}
-	key = max(math.MinInt32, min(math.MaxInt32, key))
-	var sub *ranks
-	var err error
-	onThread(func() {
-		var h C.sm_handle
-		if err = result("Comm_split", C.sm_split(c.handle, C.int(color), C.int(key), &h)); err == nil {
-			sub, err = newRanks(h)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return sub, nil
-}
-
-func (c *ranks) Close() error {
-	return call("Comm_free", func() C.int { return C.sm_free(c.handle) })
-}
-
 // Abort ends all ranks. It does not wait for MPI's thread, which may be waiting for a rank that will never come.
 func (c *ranks) Abort(code int) {
 	C.sm_abort(C.int(code))
@@ -201,14 +178,14 @@ func (c *ranks) Barrier() error {
 	return call("Barrier", func() C.int { return C.sm_barrier(c.handle) })
 }
 
-// piece is how many elements go into one call: counts are ints.
-const piece = 1 << 28
+// chunk is how many elements go into one call: counts are ints.
+const chunk = 1 << 28
 
 func (c *ranks) Bcast(data []byte, root int) error {
 	if err := comm.CheckRoot(c, root); err != nil {
 		return err
 	}
-	for p := range pieces(data) {
+	for p := range chunks(data) {
 		err := through(func(m *staging) error {
 			b, n := m.inOut(p), C.int(len(p))
 			return call("Bcast", func() C.int { return C.sm_bcast(b, n, C.int(root), c.handle) })
@@ -224,7 +201,7 @@ func (c *ranks) AllReduce(data []int64, op comm.Op) error {
 	if err := comm.CheckOp(op); err != nil {
 		return err
 	}
-	for p := range pieces(data) {
+	for p := range chunks(data) {
 		err := through(func(m *staging) error {
 			b, n := m.inOut(bytesOf(p)), C.int(len(p))
 			return call("Allreduce", func() C.int { return C.sm_allreduce((*C.int64_t)(b), n, reduction(op), c.handle) })
@@ -234,22 +211,6 @@ func (c *ranks) AllReduce(data []int64, op comm.Op) error {
 		}
 	}
 	return nil
-}
-
-func (c *ranks) ReduceScatter(send, recv []int64, counts []int, op comm.Op) error {
-	if err := errors.Join(comm.CheckOp(op), comm.CheckScatter(c, send, recv, counts)); err != nil {
-		return err
-	}
-	ns := make([]C.int, len(counts))
-	for i, n := range counts {
-		ns[i] = C.int(n)
-	}
-	return through(func(m *staging) error {
-		from, to := m.in(bytesOf(send)), m.inOut(bytesOf(recv))
-		return call("Reduce_scatter", func() C.int {
-			return C.sm_reduce_scatter((*C.int64_t)(from), (*C.int64_t)(to), &ns[0], reduction(op), c.handle)
-		})
-	})
 }
 
 func (c *ranks) AllToAllV(item int, send []byte, sent []comm.Part, recv []byte, received []comm.Part) error {
@@ -284,7 +245,7 @@ func (c *ranks) AllGatherV(item int, send, recv []byte, parts []comm.Part) error
 	})
 }
 
-// items calls a function with MPI's type of so many bytes, which is made once.
+// items calls a function with MPI's type of that many bytes, which is made once.
 func (c *ranks) items(bytes int, function string, f func(C.sm_handle) C.int) (err error) {
 	if bytes > math.MaxInt32 {
 		return fmt.Errorf("comm/mpi: items of %d bytes, at most %d are possible", bytes, math.MaxInt32)
@@ -302,11 +263,11 @@ func (c *ranks) items(bytes int, function string, f func(C.sm_handle) C.int) (er
 	return err
 }
 
-// pieces cuts data into what one call takes.
-func pieces[T any](data []T) func(func([]T) bool) {
+// chunks cuts data into what one call takes.
+func chunks[T any](data []T) func(func([]T) bool) {
 	return func(yield func([]T) bool) {
 		for len(data) > 0 {
-			n := min(len(data), piece)
+			n := min(len(data), chunk)
 			if !yield(data[:n]) {
 				return
 			}

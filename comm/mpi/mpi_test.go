@@ -98,7 +98,7 @@ func errs(c comm.Comm) error {
 	return c.AllToAllV(1, []byte{1, 2}, []comm.Part{{Count: 2}}, []byte{0}, []comm.Part{{Count: 1}})
 }
 
-// launch runs the test binary in a role on so many ranks, and returns what it prints and its exit code.
+// launch runs the test binary in a role on that many ranks, and returns what it prints and its exit code.
 func launch(t *testing.T, l mpitest.Launcher, ranks int, as string) (string, int) {
 	t.Helper()
 	self, err := os.Executable()
@@ -168,7 +168,8 @@ func TestWrongLibrary(t *testing.T) {
 // The ABI of MPI-5, on a stand-in of one rank that checks what it is called with.
 func TestStandardABI(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "libmpi_abi.so.1")
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/mpi_abi.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library,
+		"testdata/mpi_abi.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	self, err := os.Executable()
@@ -178,7 +179,8 @@ func TestStandardABI(t *testing.T) {
 	for as, want := range map[string]struct {
 		code int
 		text string
-	}{"contract": {0, "rank 0 of 0 is right: Stand-in 1.0, MPI-5 ABI"}, "errs": {1, "comm/mpi: MPI_Alltoallv: stand-in's error 15"}} {
+	}{"contract": {0, "rank 0 of 0 is right: Stand-in 1.0, MPI-5 ABI"}, "errs": {1,
+		"comm/mpi: MPI_Alltoallv: stand-in's error 15"}} {
 		c := exec.Command(self)
 		c.Env = append(os.Environ(), role+"="+as, "SPMM_MPI_LIBRARY="+library)
 		out, err := c.CombinedOutput()

@@ -13,7 +13,7 @@
 
 #define FUNCTIONS(X) \
     X(Init_thread) X(Finalize) X(Abort) X(Get_library_version) X(Error_string) X(Comm_set_errhandler) \
-    X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_free) X(Barrier) X(Bcast) X(Allreduce) X(Reduce_scatter) \
+    X(Comm_rank) X(Comm_size) X(Barrier) X(Bcast) X(Allreduce) \
     X(Alltoallv) X(Allgatherv) X(Type_contiguous) X(Type_commit) X(Type_free)
 
 #define DECLARE(f) static void *p_##f;
@@ -75,13 +75,14 @@ typedef void *pointer;
 
 enum { SIGNALS = 32 };
 
-// restore gives signals the handlers that they had: a library that takes SIGSEGV from Go turns a nil dereference, which Go
-// recovers from, into the process's end. Handlers for signals that Go does not need stay, on the signal stack, since a
-// goroutine's own is small.
+// restore gives signals the handlers that they had: a library that takes SIGSEGV from Go turns a nil dereference, which
+// Go recovers from, into the process's end. Handlers for signals that Go does not need stay, on the signal stack, since
+// a goroutine's own is small.
 static void restore(const struct sigaction *saved) {
     for (int s = 1; s < SIGNALS; s++) {
         struct sigaction now;
-        if (s == SIGKILL || s == SIGSTOP || sigaction(s, NULL, &now) || now.sa_sigaction == saved[s].sa_sigaction) continue;
+        if (s == SIGKILL || s == SIGSTOP || sigaction(s, NULL, &now) ||
+                now.sa_sigaction == saved[s].sa_sigaction) continue;
         if (s == SIGUSR1 || s == SIGUSR2) { // MPICH's news of processes that died
             now.sa_flags |= SA_ONSTACK;
             sigaction(s, &now, NULL);
@@ -104,7 +105,8 @@ int sm_init(void) {
     int provided = 0;
     int rc = ((int (*)(int *, char ***, int, int *))p_Init_thread)(NULL, NULL, funneled, &provided);
     if (rc) return rc;
-    return CALL(Comm_set_errhandler, (int, int), (I(world), I(errors_return)), (pointer, pointer), (P(world), P(errors_return)));
+    return CALL(Comm_set_errhandler, (int, int), (I(world), I(errors_return)), (pointer, pointer),
+            (P(world), P(errors_return)));
 }
 
 int sm_finalize(void) { return ((int (*)(void))p_Finalize)(); }
@@ -121,7 +123,8 @@ int sm_version(char *text, int length) {
 void sm_error(int code, char *text, int length) {
     char buffer[ERROR_TEXT + 1] = "";
     int n = 0;
-    if (((int (*)(int, char *, int *))p_Error_string)(code, buffer, &n)) snprintf(buffer, sizeof buffer, "error %d", code);
+    if (((int (*)(int, char *, int *))p_Error_string)(code, buffer, &n)) snprintf(buffer, sizeof buffer, "error %d",
+            code);
     snprintf(text, length, "%s", buffer);
 }
 
@@ -129,27 +132,6 @@ sm_handle sm_world(void) { return world; }
 sm_handle sm_byte(void) { return byte_type; }
 int sm_rank(sm_handle c, int *out) { return CALL(Comm_rank, (int, int *), (I(c), out), (pointer, int *), (P(c), out)); }
 int sm_size(sm_handle c, int *out) { return CALL(Comm_size, (int, int *), (I(c), out), (pointer, int *), (P(c), out)); }
-
-int sm_split(sm_handle c, int color, int key, sm_handle *out) {
-    if (abi == SM_MPICH) {
-        int sub = 0, rc = ((int (*)(int, int, int, int *))p_Comm_split)(I(c), color, key, &sub);
-        *out = (uint32_t)sub;
-        return rc;
-    }
-    pointer sub = NULL;
-    int rc = ((int (*)(pointer, int, int, pointer *))p_Comm_split)(P(c), color, key, &sub);
-    *out = (sm_handle)(uintptr_t)sub;
-    return rc;
-}
-
-int sm_free(sm_handle c) {
-    if (abi == SM_MPICH) {
-        int h = I(c);
-        return ((int (*)(int *))p_Comm_free)(&h);
-    }
-    pointer h = P(c);
-    return ((int (*)(pointer *))p_Comm_free)(&h);
-}
 
 int sm_barrier(sm_handle c) { return CALL(Barrier, (int), (I(c)), (pointer), (P(c))); }
 
@@ -159,23 +141,22 @@ int sm_bcast(void *data, int count, int root, sm_handle c) {
 }
 
 int sm_allreduce(int64_t *data, int count, int op, sm_handle c) {
-    return CALL(Allreduce, (const void *, void *, int, int, int, int), (in_place, data, count, I(int64_type), I(ops[op]), I(c)),
-                (const void *, void *, int, pointer, pointer, pointer), (in_place, data, count, P(int64_type), P(ops[op]), P(c)));
+    return CALL(Allreduce, (const void *, void *, int, int, int, int),
+            (in_place, data, count, I(int64_type), I(ops[op]), I(c)),
+                (const void *, void *, int, pointer, pointer, pointer), (in_place, data, count, P(int64_type),
+                        P(ops[op]), P(c)));
 }
 
-int sm_reduce_scatter(const int64_t *send, int64_t *recv, const int *counts, int op, sm_handle c) {
-    return CALL(Reduce_scatter, (const void *, void *, const int *, int, int, int), (send, recv, counts, I(int64_type), I(ops[op]), I(c)),
-                (const void *, void *, const int *, pointer, pointer, pointer), (send, recv, counts, P(int64_type), P(ops[op]), P(c)));
-}
-
-int sm_alltoallv(const void *send, const int *scounts, const int *sstarts, void *recv, const int *rcounts, const int *rstarts, sm_handle t, sm_handle c) {
+int sm_alltoallv(const void *send, const int *scounts, const int *sstarts, void *recv, const int *rcounts,
+        const int *rstarts, sm_handle t, sm_handle c) {
     return CALL(Alltoallv, (const void *, const int *, const int *, int, void *, const int *, const int *, int, int),
                 (send, scounts, sstarts, I(t), recv, rcounts, rstarts, I(t), I(c)),
                 (const void *, const int *, const int *, pointer, void *, const int *, const int *, pointer, pointer),
                 (send, scounts, sstarts, P(t), recv, rcounts, rstarts, P(t), P(c)));
 }
 
-int sm_allgatherv(const void *send, int count, void *recv, const int *counts, const int *starts, sm_handle t, sm_handle c) {
+int sm_allgatherv(const void *send, int count, void *recv, const int *counts, const int *starts, sm_handle t,
+        sm_handle c) {
     return CALL(Allgatherv, (const void *, int, int, void *, const int *, const int *, int, int),
                 (send, count, I(t), recv, counts, starts, I(t), I(c)),
                 (const void *, int, pointer, void *, const int *, const int *, pointer, pointer),

@@ -27,14 +27,13 @@ sm_handle sm_world(void);
 sm_handle sm_byte(void);
 int sm_rank(sm_handle comm, int *rank);
 int sm_size(sm_handle comm, int *size);
-int sm_split(sm_handle comm, int color, int key, sm_handle *out);
-int sm_free(sm_handle comm);
 int sm_barrier(sm_handle comm);
 int sm_bcast(void *data, int count, int root, sm_handle comm);
 int sm_allreduce(int64_t *data, int count, int op, sm_handle comm);
-int sm_reduce_scatter(const int64_t *send, int64_t *recv, const int *counts, int op, sm_handle comm);
-int sm_alltoallv(const void *send, const int *scounts, const int *sstarts, void *recv, const int *rcounts, const int *rstarts, sm_handle type, sm_handle comm);
-int sm_allgatherv(const void *send, int count, void *recv, const int *counts, const int *starts, sm_handle type, sm_handle comm);
+int sm_alltoallv(const void *send, const int *scounts, const int *sstarts, void *recv, const int *rcounts,
+        const int *rstarts, sm_handle type, sm_handle comm);
+int sm_allgatherv(const void *send, int count, void *recv, const int *counts, const int *starts, sm_handle type,
+        sm_handle comm);
 // sm_items makes the type of `bytes` bytes in a row, so that counts are of items.
 int sm_items(int bytes, sm_handle *type);
 int sm_items_free(sm_handle type);

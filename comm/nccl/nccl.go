@@ -86,9 +86,9 @@ type Comm struct {
 	cell    *unsafe.Pointer // in C's memory: where NCCL keeps the handle while ranks meet
 }
 
-// New makes a communicator of the ranks of c, which each have a device of their own, an NVIDIA GPU (backend.Sharer). It is
-// collective: an error that one rank has is one on all. Where the library or the device is missing, or ranks share a GPU, the
-// error is comm.ErrUnavailable on the rank that has it.
+// New makes a communicator of the ranks of c, which each have a device of their own, an NVIDIA GPU (backend.Sharer). It
+// is collective: an error that one rank has is one on all. Where the library or the device is missing, or ranks share a
+// GPU, the error is comm.ErrUnavailable on the rank that has it.
 func New(ctx context.Context, c comm.Comm, dev backend.Device) (*Comm, error) {
 	x := &Comm{c: c}
 	err := x.prepare(dev)
@@ -142,8 +142,8 @@ func (x *Comm) prepare(dev backend.Device) error {
 	return nil
 }
 
-// init meets the other ranks in NCCL, which goes on by itself while they tell each other whether some rank still waits and
-// whether one has an error, the end of its context too, which is then one on all.
+// init meets the other ranks in NCCL, which goes on by itself while they tell each other whether some rank still waits
+// and whether one has an error, the end of its context too, which is then one on all.
 func (x *Comm) init(ctx context.Context, id []byte) error {
 	x.cell = (*unsafe.Pointer)(C.calloc(1, C.size_t(unsafe.Sizeof(x.handle)))) // NCCL's threads write there, too
 	size, rank := C.int(x.c.Size()), C.int(x.c.Rank())
@@ -217,20 +217,25 @@ func (x *Comm) closeStream() error {
 }
 
 // AllToAllV is comm.DeviceComm's.
-func (x *Comm) AllToAllV(ctx context.Context, item int, send comm.Buffer, sent []comm.Part, recv comm.Buffer, received []comm.Part) (comm.Transfer, error) {
+func (x *Comm) AllToAllV(ctx context.Context, item int, send comm.Buffer, sent []comm.Part, recv comm.Buffer,
+	received []comm.Part) (comm.Transfer, error) {
 	size := x.c.Size()
-	if err := errors.Join(comm.CheckBuffer(size, item, send, sent), comm.CheckBuffer(size, item, recv, received)); err != nil {
+	if err := errors.Join(comm.CheckBuffer(size, item, send, sent),
+		comm.CheckBuffer(size, item, recv, received)); err != nil {
 		return nil, err
 	}
 	sentAt, sentBytes := sizes(item, sent)
 	receivedAt, receivedBytes := sizes(item, received)
-	return x.begin(ctx, "Send and ncclRecv", []comm.Buffer{send, recv}, func(at []C.sn_address, stream C.sn_address) C.int {
-		return C.sn_exchange(x.handle, C.int(size), at[0], &sentAt[0], &sentBytes[0], at[1], &receivedAt[0], &receivedBytes[0], stream)
-	})
+	return x.begin(ctx, "Send and ncclRecv", []comm.Buffer{send, recv},
+		func(at []C.sn_address, stream C.sn_address) C.int {
+			return C.sn_exchange(x.handle, C.int(size), at[0], &sentAt[0], &sentBytes[0], at[1], &receivedAt[0],
+				&receivedBytes[0], stream)
+		})
 }
 
 // AllGatherV is comm.DeviceComm's.
-func (x *Comm) AllGatherV(ctx context.Context, item int, send, recv comm.Buffer, parts []comm.Part) (comm.Transfer, error) {
+func (x *Comm) AllGatherV(ctx context.Context, item int, send, recv comm.Buffer, parts []comm.Part) (comm.Transfer,
+	error) {
 	size, rank := x.c.Size(), x.c.Rank()
 	if err := comm.CheckBuffer(size, item, recv, parts); err != nil {
 		return nil, err
@@ -246,52 +251,6 @@ func (x *Comm) AllGatherV(ctx context.Context, item int, send, recv comm.Buffer,
 	})
 }
 
-// Bcast copies the first bytes of root's buffer to all ranks.
-func (x *Comm) Bcast(ctx context.Context, data comm.Buffer, bytes int64, root int) (comm.Transfer, error) {
-	if data == nil || bytes < 0 || bytes > data.Size() {
-		return nil, fmt.Errorf("comm/nccl: a broadcast of %d bytes", bytes)
-	}
-	if err := comm.CheckRoot(x.c, root); err != nil {
-		return nil, err
-	}
-	return x.begin(ctx, "Broadcast", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
-		return C.sn_bcast(x.handle, p[0], C.size_t(bytes), C.int(root), stream)
-	})
-}
-
-// AllReduce replaces the first integers of 64 bits of the buffers by their reductions over all ranks.
-func (x *Comm) AllReduce(ctx context.Context, data comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
-	if data == nil || count < 0 || count > data.Size()/8 {
-		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers", count)
-	}
-	if err := comm.CheckOp(op); err != nil {
-		return nil, err
-	}
-	return x.begin(ctx, "AllReduce", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
-		return C.sn_allreduce(x.handle, p[0], C.size_t(count), reduction(op), stream)
-	})
-}
-
-// ReduceScatter reduces send over all ranks and leaves part r of the result, of count integers of 64 bits, in rank r's recv.
-func (x *Comm) ReduceScatter(ctx context.Context, send, recv comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
-	if send == nil || recv == nil || count < 0 || count > recv.Size()/8 || count > send.Size()/8/int64(x.c.Size()) {
-		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers for each of %d ranks", count, x.c.Size())
-	}
-	if err := comm.CheckOp(op); err != nil {
-		return nil, err
-	}
-	return x.begin(ctx, "ReduceScatter", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
-		return C.sn_reduce_scatter(x.handle, p[0], p[1], C.size_t(count), reduction(op), stream)
-	})
-}
-
-func reduction(op comm.Op) C.int {
-	if op == comm.Max {
-		return C.SN_MAX
-	}
-	return C.SN_SUM
-}
-
 // sizes returns where parts begin and how long they are, in bytes.
 func sizes(item int, parts []comm.Part) (at, bytes []C.size_t) {
 	for _, p := range parts {
@@ -302,9 +261,10 @@ func sizes(item int, parts []comm.Part) (at, bytes []C.size_t) {
 
 var errClosed = errors.New("comm/nccl: the communicator was closed or aborted")
 
-// begin submits an operation on buffers to the stream. NCCL's threads do so when the ranks that take part have connected to each
-// other, which the first operations between them wait for.
-func (x *Comm) begin(ctx context.Context, function string, buffers []comm.Buffer, f func(at []C.sn_address, stream C.sn_address) C.int) (comm.Transfer, error) {
+// begin submits an operation on buffers to the stream. NCCL's threads do so when the ranks that take part have
+// connected to each other, which the first operations between them wait for.
+func (x *Comm) begin(ctx context.Context, function string, buffers []comm.Buffer,
+	f func(at []C.sn_address, stream C.sn_address) C.int) (comm.Transfer, error) {
 	if x.handle == nil {
 		return nil, errClosed
 	}
@@ -324,18 +284,22 @@ func (x *Comm) begin(ctx context.Context, function string, buffers []comm.Buffer
 		return nil, err
 	}
 	err := x.dev.Within(func() error { return result(function, f(at, C.sn_address(x.stream.Handle()))) })
-	runtime.KeepAlive(buffers)
 	if err != nil {
 		return nil, errors.Join(err, x.abort())
 	}
-	return transfer{x}, nil
+	return transfer{x, buffers}, nil
 }
 
-// transfer is all that is in the stream.
-type transfer struct{ x *Comm }
+// transfer is all that is in the stream. It keeps the buffers of the last operation, whose memory NCCL uses until it is
+// done.
+type transfer struct {
+	x       *Comm
+	buffers []comm.Buffer
+}
 
 // Wait looks at the stream, and at the library's errors now and then.
 func (t transfer) Wait(ctx context.Context) error {
+	defer runtime.KeepAlive(t.buffers)
 	const apart = 20 * time.Millisecond
 	x := t.x
 	if x.handle == nil {
@@ -355,8 +319,8 @@ func (t transfer) Wait(ctx context.Context) error {
 	})
 }
 
-// until looks whether something is done, often at first, because short transfers are done soon. An error, or that the context ends,
-// aborts the communicator.
+// until looks whether something is done, often at first, because short transfers are done soon. An error, or that the
+// context ends, aborts the communicator.
 func (x *Comm) until(ctx context.Context, done func() (bool, error)) error {
 	const often = time.Millisecond
 	for start := time.Now(); ; {
@@ -374,7 +338,8 @@ func (x *Comm) until(ctx context.Context, done func() (bool, error)) error {
 			runtime.Gosched()
 			continue
 		}
-		t := syscall.NsecToTimespec(int64(20 * time.Microsecond)) // time.Sleep takes a millisecond where nothing else is to be done
+		// time.Sleep takes a millisecond where nothing else is to be done.
+		t := syscall.NsecToTimespec(int64(20 * time.Microsecond))
 		_ = syscall.Nanosleep(&t, nil)
 	}
 }
@@ -385,8 +350,8 @@ func (x *Comm) submitted() (bool, error) {
 	return !busy, err
 }
 
-// busy tells whether NCCL's threads still work on what was called last, or what error they have met: a connection that broke, because
-// another rank has died.
+// busy tells whether NCCL's threads still work on what was called last, or what error they have met: a connection that
+// broke, because another rank has died.
 func (x *Comm) busy() (bool, error) {
 	var code C.int
 	if err := result("CommGetAsyncError", C.sn_async_error(x.handle, &code)); err != nil {

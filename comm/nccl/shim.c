@@ -15,8 +15,7 @@ typedef void *comm_t;
 
 #define P(address) ((void *)(address))
 
-enum { UINT8 = 1, INT64 = 4 };
-static const int ops[] = {[SN_SUM] = 0, [SN_MAX] = 2};
+enum { UINT8 = 1 };
 
 static int (*get_version)(int *);
 static int (*get_unique_id)(unique_id *);
@@ -38,8 +37,6 @@ static int (*group_end)(void);
 static int (*send_to)(const void *, size_t, int, int, comm_t, void *);
 static int (*recv_from)(void *, size_t, int, int, comm_t, void *);
 static int (*broadcast)(const void *, void *, size_t, int, int, comm_t, void *);
-static int (*all_reduce)(const void *, void *, size_t, int, int, comm_t, void *);
-static int (*reduce_scatter)(const void *, void *, size_t, int, int, comm_t, void *);
 
 int sn_open(const char *path, char *error, int length) {
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -48,11 +45,12 @@ int sn_open(const char *path, char *error, int length) {
         return 1;
     }
     struct { const char *name; void *at; } functions[] = {
-        {"ncclGetVersion", &get_version}, {"ncclGetUniqueId", &get_unique_id}, {"ncclCommInitRankConfig", &comm_init_rank},
-        {"ncclCommDestroy", &comm_destroy}, {"ncclCommAbort", &comm_abort}, {"ncclCommGetAsyncError", &comm_async_error},
+        {"ncclGetVersion", &get_version}, {"ncclGetUniqueId", &get_unique_id}, {"ncclCommInitRankConfig",
+                &comm_init_rank},
+        {"ncclCommDestroy", &comm_destroy}, {"ncclCommAbort", &comm_abort}, {"ncclCommGetAsyncError",
+                &comm_async_error},
         {"ncclGetErrorString", &error_string}, {"ncclGroupStart", &group_start}, {"ncclGroupEnd", &group_end},
-        {"ncclSend", &send_to}, {"ncclRecv", &recv_from}, {"ncclBroadcast", &broadcast}, {"ncclAllReduce", &all_reduce},
-        {"ncclReduceScatter", &reduce_scatter},
+        {"ncclSend", &send_to}, {"ncclRecv", &recv_from}, {"ncclBroadcast", &broadcast},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *f = dlsym(lib, functions[i].name);
@@ -113,22 +111,12 @@ int sn_exchange(void *comm, int size, sn_address send, const size_t *sent_at, co
     return grouped(rc);
 }
 
-int sn_gather(void *comm, int size, int rank, sn_address send, sn_address recv, const size_t *at, const size_t *count, sn_address stream) {
+int sn_gather(void *comm, int size, int rank, sn_address send, sn_address recv, const size_t *at, const size_t *count,
+        sn_address stream) {
     int rc = group_start();
     if (rc) return rc;
     for (int r = 0; r < size && !rc; r++)
-        if (count[r]) rc = broadcast(P(r == rank ? send : recv + at[r]), P(recv + at[r]), count[r], UINT8, r, comm, P(stream));
+        if (count[r]) rc = broadcast(P(r == rank ? send : recv + at[r]), P(recv + at[r]), count[r], UINT8, r, comm,
+                P(stream));
     return grouped(rc);
-}
-
-int sn_bcast(void *comm, sn_address data, size_t bytes, int root, sn_address stream) {
-    return broadcast(P(data), P(data), bytes, UINT8, root, comm, P(stream));
-}
-
-int sn_allreduce(void *comm, sn_address data, size_t count, int op, sn_address stream) {
-    return all_reduce(P(data), P(data), count, INT64, ops[op], comm, P(stream));
-}
-
-int sn_reduce_scatter(void *comm, sn_address send, sn_address recv, size_t count, int op, sn_address stream) {
-    return reduce_scatter(P(send), P(recv), count, INT64, ops[op], comm, P(stream));
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/comm"
 )
 
-// Comm is what New would return.
+// Comm stands for the type that New returns in other builds.
 type Comm struct{ comm.DeviceComm }
 
 // New says that this build has no NCCL. It is collective.

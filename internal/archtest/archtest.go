@@ -40,6 +40,8 @@ var Rules = []Rule{
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/plan", []string{"backend", "formats/...", "shaders/...", Self}},
 	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
+	{"internal/access", []string{"internal/plan"}},
+	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
 	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
 	{"internal/...", nil},
 
@@ -66,8 +68,8 @@ var Rules = []Rule{
 	{"comm/nccl", []string{"backend", "comm/..."}},
 	{"comm/...", []string{"comm/..."}},
 
-	{".", []string{"backend", "portable/cpu", "formats/...", "internal/plan"}},
-	{"dist/...", []string{".", "comm/...", "formats/...", Self}},
+	{".", []string{"backend", "portable/cpu", "formats/...", "internal/access", "internal/plan"}},
+	{"dist/...", []string{".", "backend", "comm/...", "formats/...", "internal/access", "internal/plan", Self}},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
 	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},

@@ -1,5 +1,4 @@
-// Copying rows of tensors on their device, and the ranges of a tensor's columns: what products on several ranks take besides
-// multiplying.
+// Copying rows of tensors on their device, and the ranges of a tensor's columns, for products on several ranks.
 
 package plan
 
@@ -48,7 +47,8 @@ func (d *Device) NewRowList(ctx context.Context, rows []int32) (*RowList, error)
 // Close frees the list.
 func (l *RowList) Close() error { return l.buf.Close() }
 
-// RowCopy says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row Dst on.
+// RowCopy says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row
+// Dst on.
 type RowCopy struct {
 	Count    int      // rows, where nothing lists them
 	From, To *RowList // one at most
@@ -123,8 +123,10 @@ func (d *Device) rowCopy(dst, src *Tensor, c RowCopy) (rowcopy.Op, backend.Buffe
 		}
 		return first + op.Count
 	}
-	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 || reach(c.From, c.Src) > s.rows || reach(c.To, c.Dst) > t.rows {
-		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src, s.rows, c.Dst, t.rows)
+	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 ||
+		reach(c.From, c.Src) > s.rows || reach(c.To, c.Dst) > t.rows {
+		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src,
+			s.rows, c.Dst, t.rows)
 	}
 	return op, index, nil
 }
@@ -139,7 +141,8 @@ func (d *Device) launchesOf(k *spec.Program, args []backend.Buffer, passes []spe
 // ColumnRanges returns the range of each column of a row-major tensor, found on the device.
 func (d *Device) ColumnRanges(ctx context.Context, t *Tensor) ([]rfx.Range, error) {
 	if t == nil || t.dev != d || t.ColMajor || t.rowBlocks() > 1 || t.colBlocks() > 1 || t.blockLayout(0, 0).loose {
-		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(),
+			backend.ErrUnsupported)
 	}
 	if err := t.use(); err != nil {
 		return nil, err
@@ -189,7 +192,8 @@ func (t *Tensor) Device() *Device { return t.dev }
 // Memory returns the buffer of a row-major tensor in one block, and the bytes from row to row. It is valid until Close.
 func (t *Tensor) Memory() (backend.Buffer, int, error) {
 	if t.ColMajor || t.rowBlocks() > 1 || t.colBlocks() > 1 || t.of != nil {
-		return nil, 0, fmt.Errorf("memory of a tensor of %d×%d: it is column-major or in blocks: %w", t.Rows, t.Cols, backend.ErrUnsupported)
+		return nil, 0, fmt.Errorf("memory of a tensor of %d×%d: it is column-major or in blocks: %w", t.Rows, t.Cols,
+			backend.ErrUnsupported)
 	}
 	if err := t.use(); err != nil {
 		return nil, 0, err

@@ -14,8 +14,7 @@
 //
 // Work is shared out as in kernel csr: an item is a row, or a piece of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A piece leaves 128-bit sums in the
-// workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones. Where several devices have some of the
-// columns each, all rows are in pieces, and their sums are the result (SumsOf).
+// workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones.
 //
 // The sum is rounded, and alpha and beta are applied, in integers (on CUDA and the CPU the conversion of a 64-bit
 // integer does it where the result is a normal number). Where a range tells that the row or

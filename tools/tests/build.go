@@ -1,4 +1,5 @@
 // Building test binaries: once for each configuration, however many runs use them, and meanwhile what the drivers need.
+// Packages that only a cached run has are left to go test.
 
 package main
 
@@ -22,6 +23,7 @@ import (
 type builder struct {
 	dir      string
 	lint     bool              // make lint, too
+	fresh    bool              // go test runs what it has results of, too
 	packages map[*config][]pkg // that have tests
 	convert  string            // the program test2json
 }
@@ -31,7 +33,8 @@ type pkg struct {
 	ImportPath, Dir           string
 	TestGoFiles, XTestGoFiles []string
 
-	rel string // its folder, as patterns write it: "." or "./formats/mtx"
+	rel    string // its folder, as patterns write it: "." or "./formats/mtx"
+	linked bool   // its binary is built here
 }
 
 // build builds what runs need and sets up their drivers.
@@ -40,14 +43,14 @@ func (b *builder) build(ctx context.Context, chosen []*run) error {
 		return err
 	}
 	b.packages = map[*config][]pkg{}
-	var drivers, patterns = map[string]bool{}, map[*config][]string{}
+	drivers, by := map[string]bool{}, map[*config][]*run{}
 	var configs []*config
 	for _, r := range chosen {
 		drivers[r.driver] = true
-		if patterns[r.config] == nil {
+		if by[r.config] == nil {
 			configs = append(configs, r.config)
 		}
-		patterns[r.config] = append(patterns[r.config], r.packages...)
+		by[r.config] = append(by[r.config], r)
 	}
 	delete(drivers, machine)
 	g, ctx := errgroup.WithContext(ctx)
@@ -65,7 +68,7 @@ func (b *builder) build(ctx context.Context, chosen []*run) error {
 			return err
 		}
 		for _, c := range configs {
-			if err := b.compile(ctx, c, patterns[c]); err != nil {
+			if err := b.compile(ctx, c, by[c]); err != nil {
 				return err
 			}
 		}
@@ -74,10 +77,20 @@ func (b *builder) build(ctx context.Context, chosen []*run) error {
 	return g.Wait()
 }
 
-// compile builds the test binaries of a configuration. Go test hands each to this program (keep) in place of running it.
-func (b *builder) compile(ctx context.Context, c *config, patterns []string) error {
-	slices.Sort(patterns)
-	patterns = slices.Compact(patterns)
+// compile builds the test binaries of a configuration that these runs need. Go test hands each to this program (keep) in
+// place of running it.
+func (b *builder) compile(ctx context.Context, c *config, runs []*run) error {
+	var all, linked []string // patterns
+	for _, r := range runs {
+		all = append(all, r.packages...)
+		if r.cached {
+			linked = append(linked, r.again...)
+		} else {
+			linked = append(linked, r.packages...)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -89,12 +102,18 @@ func (b *builder) compile(ctx context.Context, c *config, patterns []string) err
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if b.packages[c], err = packages(ctx, c, patterns); err != nil {
+	if b.packages[c], err = packages(ctx, c, all); err != nil {
 		return err
 	}
 	args := slices.Concat([]string{"test", "-vet=off", "-count=1", "-exec=" + self + " keep " + dir}, c.flags)
-	for _, p := range b.packages[c] {
-		args = append(args, p.ImportPath)
+	for i := range b.packages[c] {
+		p := &b.packages[c][i]
+		if p.linked = slices.ContainsFunc(linked, p.fits); p.linked {
+			args = append(args, p.ImportPath)
+		}
+	}
+	if !slices.ContainsFunc(b.packages[c], func(p pkg) bool { return p.linked }) {
+		return nil
 	}
 	const collectLess = "GOGC=400" // a compiler ends before its memory is short
 	return step(withEnv(ctx, append(slices.Clone(c.env), collectLess), append([]string{"go"}, args...)...), "building tests, "+c.name)
@@ -173,14 +192,18 @@ func tagsOf(c *config) []string {
 	return slices.DeleteFunc(slices.Clone(c.flags), func(f string) bool { return !strings.HasPrefix(f, "-tags=") })
 }
 
+// fits says whether a pattern, as go list has them, names the package.
+func (p *pkg) fits(pattern string) bool {
+	prefix, all := strings.CutSuffix(pattern, "/...")
+	return p.rel == pattern || all && (p.rel == prefix || strings.HasPrefix(p.rel, prefix+"/"))
+}
+
 // of returns the packages of a run in the order of its patterns, and each once.
 func (b *builder) of(r *run) []pkg {
 	var list []pkg
 	for _, pattern := range r.packages {
 		for _, p := range b.packages[r.config] {
-			prefix, all := strings.CutSuffix(pattern, "/...")
-			fits := p.rel == pattern || all && (p.rel == prefix || strings.HasPrefix(p.rel, prefix+"/"))
-			if fits && !slices.ContainsFunc(list, func(q pkg) bool { return q.rel == p.rel }) {
+			if p.fits(pattern) && !slices.ContainsFunc(list, func(q pkg) bool { return q.rel == p.rel }) {
 				list = append(list, p)
 			}
 		}

@@ -1,11 +1,13 @@
 // Tests builds the test binaries of this module once, runs them on the drivers of the machine and says what ran on what.
 //
-//	tests run [-set test|all|night] [-jobs N] [-lint] [RUN...]   the runs of table.go with these names, or of a set
-//	tests list                                                   the runs, their sets and their packages
+//	tests run [-set test|all|night] [-jobs N] [-lint] [-fresh] [RUN...]   the runs of table.go with these names, or of a set
+//	tests list                                                            the runs, their sets and their packages
 //
-// With -lint, make lint comes first, while drivers are set up. A run is some packages on one driver: the machine's own, Mesa's software drivers of Vulkan, a browser. Each package of a
-// run is a task; as many run at a time as there are processors, and one more. Each prints a line, and all that its failed tests
-// print. A test that runs on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance
+// With -lint, make lint comes first, while drivers are set up. A run is some packages on one driver: the machine's own,
+// Mesa's software drivers of Vulkan, a browser. Each package of a run is a task; as many run at a time as there are
+// processors, and one more. A cached run leaves its packages to go test, as one task, but for those that are built for other
+// runs anyway: go test keeps results while neither the package nor the files and variables that its tests look at change. With
+// -fresh they run all the same. Each package prints a line, and all that its failed tests print. A test that runs on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance
 // suite says how many passed, t.Attr("cases", …). Each backend that a run requires must have passed a test on some device.
 // What became of each run is written to bin/tests/RUN.json.
 package main
@@ -23,7 +25,7 @@ import (
 	"time"
 )
 
-const usage = `usage: tests run [-set test|all|night] [-jobs N] [-lint] [RUN...]
+const usage = `usage: tests run [-set test|all|night] [-jobs N] [-lint] [-fresh] [RUN...]
        tests list`
 
 var errUsage = errors.New(usage)
@@ -60,6 +62,7 @@ func runs(ctx context.Context, args []string) error {
 	set := f.String("set", "", "")
 	jobs := f.Int("jobs", runtime.NumCPU()+1, "") // some tests wait for other programs
 	lint := f.Bool("lint", false, "")
+	fresh := f.Bool("fresh", false, "")
 	f.Usage = func() {}
 	if f.Parse(args) != nil || *jobs < 1 {
 		return errUsage
@@ -68,7 +71,7 @@ func runs(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &builder{dir: "bin/tests", lint: *lint}
+	b := &builder{dir: "bin/tests", lint: *lint, fresh: *fresh}
 	if err := b.build(ctx, chosen); err != nil {
 		return err
 	}

@@ -80,25 +80,30 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// module makes a module of files the current folder.
+func module(t *testing.T, files map[string]string) {
+	t.Chdir(t.TempDir())
+	files["go.mod"] = "module m\n"
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Tests are built once for two runs; what fails, crashes, or did not run on a device that must have is told, and the others
 // run all the same.
 func TestRun(t *testing.T) {
-	m := t.TempDir()
 	const body = `package x
 import ("os"; "testing")
 func TestX(t *testing.T) { t.Attr("device", "cpu:0 x") }
 func TestY(t *testing.T) { if os.Getenv("FAIL") != "" { t.Error("wrong") } }
 func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
 `
-	for name, text := range map[string]string{"go.mod": "module m\n", "x/x_test.go": body, "y/x/x_test.go": body, "none/none.go": "package none\n"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(m, name)), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(m, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Chdir(m)
+	module(t, map[string]string{"x/x_test.go": body, "y/x/x_test.go": body, "none/none.go": "package none\n"})
 	c := &config{name: "c"}
 	chosen := []*run{
 		{name: "good", config: c, packages: []string{"./y/x", "./..."}, env: []string{"SPMM_REQUIRE=cpu"}},
@@ -132,6 +137,69 @@ func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
 		}
 		if _, err := os.Stat("results/" + all[i].Name + ".json"); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Go test keeps the results of a cached run, and they count again. What other runs have too, what is to run again and, of a
+// fresh run, all, runs each time.
+func TestCached(t *testing.T) {
+	const body = `package x
+import ("os"; "testing")
+func TestX(t *testing.T) {
+	t.Attr("device", "cpu:0 x")
+	f, err := os.OpenFile(os.Getenv("LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil { t.Fatal(err) }
+	f.WriteString("NAME ")
+	f.Close()
+	if os.Getenv("FAIL") != "" { t.Error("wrong") }
+}
+`
+	files := map[string]string{}
+	for _, name := range []string{"kept", "again", "both"} {
+		files[name+"/x_test.go"] = strings.ReplaceAll(body, "NAME", name)
+	}
+	module(t, files)
+	log := filepath.Join(t.TempDir(), "log")
+	c := &config{name: "c"}
+	env := []string{"LOG=" + log, "SPMM_REQUIRE=cpu"}
+	chosen := []*run{
+		{name: "host", config: c, packages: []string{"./..."}, cached: true, again: []string{"./again"}, env: env},
+		{name: "other", config: c, packages: []string{"./both"}, env: env},
+	}
+	for _, step := range []struct {
+		fail, fresh bool
+		want        string // the packages that ran
+	}{
+		{want: "again both both kept"},
+		{want: "again both both"},
+		{fresh: true, want: "again both both kept"},
+		{fail: true, want: "again both both kept"},
+		{fail: true, want: "again both both kept"}, // what failed is not kept
+	} {
+		if step.fail {
+			t.Setenv("FAIL", "1")
+		}
+		b := &builder{dir: "results", fresh: step.fresh}
+		if err := b.build(t.Context(), chosen); err != nil {
+			t.Fatal(err)
+		}
+		all, err := runAll(t.Context(), b, chosen, 2)
+		if (err != nil) != step.fail {
+			t.Errorf("%+v: %v", step, err)
+		}
+		if host := all[0]; host.Packages != 3 || host.Passed+host.Failed != 3 || host.Failed > 0 != step.fail {
+			t.Errorf("%+v: %+v", step, host)
+		}
+		ran, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(log)
+		names := strings.Fields(string(ran))
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != step.want {
+			t.Errorf("%+v: %s ran", step, got)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Running: a queue of tasks, each the tests of one package on one driver.
+// Running: a queue of tasks, each the tests of one package on one driver, or those that go test runs and whose results it
+// keeps.
 
 package main
 
@@ -9,18 +10,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// task is one package of a run.
+// task is one package of a run, or all those that are left to go test.
 type task struct {
-	run *run
-	pkg pkg
-	sum *summary
-	err error
+	run      *run
+	packages []pkg
+	sum      *summary
+	err      error
 }
 
 // patience is how long the tests of one package may take, in any of the runs.
@@ -30,9 +33,7 @@ const patience = 75 * time.Minute
 func runAll(ctx context.Context, b *builder, chosen []*run, jobs int) (all []*summary, err error) {
 	var tasks []*task
 	for _, r := range chosen {
-		for _, p := range b.of(r) {
-			tasks = append(tasks, &task{run: r, pkg: p})
-		}
+		tasks = append(tasks, b.tasks(r)...)
 	}
 	queue := make(chan *task)
 	var wait sync.WaitGroup
@@ -68,15 +69,58 @@ func longestFirst(tasks []*task) []*task {
 	return sorted
 }
 
-// do runs the tests of a package.
+// tasks returns the tasks of a run; the packages that are left to go test come first.
+func (b *builder) tasks(r *run) (tasks []*task) {
+	cached := &task{run: r}
+	for _, p := range b.of(r) {
+		if p.linked {
+			tasks = append(tasks, &task{run: r, packages: []pkg{p}})
+		} else {
+			cached.packages = append(cached.packages, p)
+		}
+	}
+	if len(cached.packages) > 0 {
+		tasks = slices.Insert(tasks, 0, cached)
+	}
+	return tasks
+}
+
+// do runs the tests.
 func (t *task) do(ctx context.Context, b *builder) error {
-	binary, err := b.binary(t.run.config, t.pkg)
+	start := time.Now()
+	r := newReader(os.Stdout, t.run.name)
+	var cmd *exec.Cmd
+	var failed, err error
+	if t.packages[0].linked {
+		cmd, failed, err = t.binary(ctx, b, r)
+	} else {
+		cmd, failed, err = t.goTest(ctx, b, r)
+	}
 	if err != nil {
 		return err
 	}
+	t.sum = r.summary()
+	t.sum.Wall, t.sum.CPU = time.Since(start).Seconds(), cpu(cmd.ProcessState)
+	if t.packages[0].linked {
+		word := "ok  "
+		if failed != nil {
+			word = "FAIL"
+		}
+		r.print(fmt.Sprintf("%s %s %.1f s", word, t.packages[0].ImportPath, t.sum.Wall))
+	}
+	return failed
+}
+
+// binary runs the test binary of a package on a driver.
+func (t *task) binary(ctx context.Context, b *builder, r *reader) (cmd *exec.Cmd, failed, err error) {
+	p := t.packages[0]
+	binary, err := b.binary(t.run.config, p)
+	if err != nil {
+		return nil, nil, err
+	}
 	root, err := os.Getwd()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	var args []string
 	if w := slices.Clone(wrappers[t.run.driver]); w != nil {
@@ -86,26 +130,36 @@ func (t *task) do(ctx context.Context, b *builder) error {
 		args = w
 	}
 	args = append(args, binary, "-test.v=test2json", "-test.paniconexit0", "-test.timeout="+patience.String())
-	cmd := withEnv(ctx, slices.Concat(t.run.config.env, t.run.env), append(args, t.run.args...)...)
-	cmd.Dir = t.pkg.Dir
-	start := time.Now()
-	r := newReader(os.Stdout, t.run.name)
-	failed, err := convert(ctx, b.convert, t.pkg.ImportPath, cmd, r)
+	cmd = withEnv(ctx, slices.Concat(t.run.config.env, t.run.env), append(args, t.run.args...)...)
+	cmd.Dir = p.Dir
+	if failed, err = convert(ctx, b.convert, p.ImportPath, cmd, r); failed != nil {
+		r.abort(p.ImportPath)
+		r.fail(p.ImportPath)
+	}
+	return cmd, failed, err
+}
+
+// goTest has go test run the packages, or tell what it has kept of them. It has half of the processors; other tasks have the
+// rest.
+func (t *task) goTest(ctx context.Context, b *builder, r *reader) (cmd *exec.Cmd, failed, err error) {
+	args := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout=" + patience.String(), "-p=" + strconv.Itoa(max(1, runtime.NumCPU()/2))}, t.run.config.flags)
+	if b.fresh {
+		args = append(args, "-count=1")
+	}
+	for _, p := range t.packages {
+		args = append(args, p.ImportPath)
+	}
+	cmd = withEnv(ctx, slices.Concat(t.run.config.env, t.run.env), append(args, t.run.args...)...)
+	events, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if failed != nil {
-		r.abort(t.pkg.ImportPath)
-		r.fail(t.pkg.ImportPath)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
 	}
-	t.sum = r.summary()
-	t.sum.Wall, t.sum.CPU = time.Since(start).Seconds(), cpu(cmd.ProcessState)
-	word := "ok  "
-	if failed != nil {
-		word = "FAIL"
-	}
-	r.print(fmt.Sprintf("%s %s %.1f s", word, t.pkg.ImportPath, t.sum.Wall))
-	return failed
+	r.read(events)
+	return cmd, cmd.Wait(), nil
 }
 
 // convert runs tests and has a reader read their events, which the program test2json makes of what they print. It does not
@@ -144,7 +198,7 @@ func finish(b *builder, r *run, tasks []*task) (*summary, error) {
 			sum.add(t.sum)
 		}
 		if exit := new(exec.ExitError); t.err != nil && !errors.As(t.err, &exit) {
-			failed = append(failed, fmt.Errorf("%s: %s: %w", r.name, t.pkg.rel, t.err))
+			failed = append(failed, fmt.Errorf("%s: %s: %w", r.name, t.packages[0].rel, t.err))
 		}
 	}
 	if sum.Failed > 0 {

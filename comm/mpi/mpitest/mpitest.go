@@ -23,7 +23,8 @@ type Launcher struct {
 }
 
 var known = []Launcher{
-	{Name: "openmpi", Version: "Open MPI", Library: "libmpi.so.40", path: "mpirun.openmpi", args: []string{"--oversubscribe", "--bind-to", "none"}},
+	{Name: "openmpi", Version: "Open MPI", Library: "libmpi.so.40", path: "mpirun.openmpi",
+		args: []string{"--oversubscribe", "--bind-to", "none"}},
 	{Name: "mpich", Version: "MPICH", Library: "libmpich.so.12", Spins: true, path: "mpirun.mpich"},
 }
 
@@ -58,7 +59,7 @@ func contains(ls []Launcher, name string) bool {
 	return false
 }
 
-// Command is a program started as so many ranks, with the environment that the test has.
+// Command is a program started as that many ranks, with the environment that the test has.
 func (l Launcher) Command(ctx context.Context, ranks int, program string, args ...string) *exec.Cmd {
 	all := append(append([]string{}, l.args...), "-n", strconv.Itoa(ranks), program)
 	c := exec.CommandContext(ctx, l.path, append(all, args...)...)

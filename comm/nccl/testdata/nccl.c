@@ -31,10 +31,6 @@ typedef struct member {
     int started;
     op ops[MAX_OPS];
     int waiting;
-    int64_t *all;              // of a reduction: all ranks' elements
-    int64_t *reduced;
-    size_t n, from, count;
-    int reduction;
 } member;
 
 typedef struct { size_t size; unsigned magic, version; int blocking, undefined; } config;
@@ -146,7 +142,7 @@ static int take(member *m, int from, char *data, size_t bytes) {
     return rc;
 }
 
-// work does all sends, all receives, and the reduction of what has come.
+// work does all sends and all receives.
 static void *work(void *arg) {
     member *m = arg;
     int rc = OK;
@@ -157,16 +153,6 @@ static void *work(void *arg) {
         if (m->ops[i].recv && take(m, m->ops[i].peer, m->ops[i].recv, m->ops[i].bytes)) rc = INVALID;
     pthread_mutex_unlock(&mutex);
     m->waiting = 0;
-    for (size_t i = 0; i < m->count && !rc; i++) {
-        int64_t x = m->all[m->from + i];
-        for (int r = 1; r < m->size; r++) {
-            int64_t y = m->all[r * m->n + m->from + i];
-            x = m->reduction == 0 ? (int64_t)((uint64_t)x + (uint64_t)y) : x > y ? x : y;
-        }
-        m->reduced[i] = x;
-    }
-    free(m->all);
-    m->all = NULL, m->count = 0;
     done(m, rc);
     return NULL;
 }
@@ -209,25 +195,4 @@ int ncclBroadcast(const void *send, void *recv, size_t n, int type, int root, vo
     }
     int end = ncclGroupEnd();
     return rc ? rc : end;
-}
-
-static int reduce(const int64_t *send, int64_t *recv, size_t n, size_t from, size_t count, int op, member *m, void *stream) {
-    int rc = ncclGroupStart();
-    m->all = malloc(m->size * n * 8 + 8), m->reduced = recv;
-    m->n = n, m->from = from, m->count = count, m->reduction = op;
-    for (int r = 0; r < m->size && !rc; r++) {
-        rc = add(m, send, NULL, n * 8, r, stream);
-        if (!rc) rc = add(m, NULL, m->all + r * n, n * 8, r, stream);
-    }
-    int end = ncclGroupEnd();
-    return rc ? rc : end;
-}
-
-int ncclAllReduce(const void *send, void *recv, size_t n, int type, int op, void *m, void *stream) {
-    return type == 4 && (op == 0 || op == 2) && !depth ? reduce(send, recv, n, 0, n, op, m, stream) : INVALID;
-}
-
-int ncclReduceScatter(const void *send, void *recv, size_t n, int type, int op, void *comm, void *stream) {
-    member *m = comm;
-    return type == 4 && (op == 0 || op == 2) && !depth ? reduce(send, recv, n * m->size, n * m->rank, n, op, m, stream) : INVALID;
 }
