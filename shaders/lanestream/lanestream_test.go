@@ -189,7 +189,7 @@ func TestRuns(t *testing.T) {
 		{packed: "few_n8", size: 4096, arch: 90, n: 2048, variant: "filled_n256"},
 		{packed: "few_n8", size: 4096, arch: 90, n: 8, variant: "few_n8"},
 		{packed: "few_n8", size: 4096, arch: 90, n: 64, variant: "few_n32"},
-		{packed: "few_n8", size: 4096, arch: 90, n: 65, variant: "filled_n256"},
+		{packed: "few_n8", size: 4096, arch: 90, n: 65, variant: "prefill_n128"},
 		{packed: "staged_n8", size: 4096, arch: 90, n: 64, variant: "staged_n32"},
 		{packed: "staged_n8", size: 4096, arch: 90, n: 65, variant: "prefill_n128"},
 		{packed: "filled_n256", size: 1, arch: 90, n: 32, variant: "hopper_n32"},
