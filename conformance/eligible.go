@@ -122,7 +122,7 @@ func (e *eligibility) rotate() {
 	kernels := append(shaders.Formats(), shaders.Reproducible)
 	others := func(k *spec.Format) []*spec.Variant { // low panels first: a driver compiles high ones for a minute
 		return slices.SortedStableFunc(slices.Values(e.others(k)), func(x, y *spec.Variant) int {
-			return int(x.Const("V")) - int(y.Const("V"))
+			return x.Tile.Panel - y.Tile.Panel
 		})
 	}
 	for _, k := range kernels {

@@ -41,7 +41,7 @@ var Format = &spec.Format{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
 		Params: spec.Params[params](), Variants: spec.WithEpilogues(variants(), splits), Files: files,
 	},
-	Packing: []string{"TEAMS", "STREAM"}, Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
+	Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
 }
 
 // splits tells that a variant has a second form for epilogues: in 16 bits they would cost products without one 3 to 7 %.
@@ -110,10 +110,10 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	}
 	longest := spec.LongestRow(of.Rows, of.NNZ)
 	split, heavy := spec.SplitRows(begins, longest)
-	if v.Const("TEAMS") == 1 {
+	if packingOf(v).teams {
 		split, heavy = spec.ShareRows(begins, spec.LongRow(of.Rows, of.NNZ), longest)
 	}
-	if v.Const("STREAM") == 1 {
+	if packingOf(v).chunks {
 		heavy = addChunks(&split, heavy, rowptr, of.NNZ, v.In)
 	}
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
@@ -151,7 +151,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
 	split := e.Format.(spec.Split)
-	if isStream(v) {
+	if v.Kind == streamKind {
 		return launchStream(v, split, p)
 	}
 	ldp := (p.N + 7) &^ 7
@@ -172,7 +172,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return nil
 	}
 	teams, items := int64(0), int64(split.Pieces)+int64(p.M)
-	if v.Const("TEAMS") == 1 {
+	if packingOf(v).teams {
 		teams, items = int64(split.Pieces), int64(p.M)
 	}
 	err := phase(0, teams, items, pickShape(v, e, p))
@@ -256,5 +256,10 @@ func gpuShape(v *spec.Variant, across, along int) shape {
 	}
 }
 
-// columns is how many a lane holds: 16 bytes of B, or CHUNKS times as many.
-func columns(v *spec.Variant) int { return int(max(1, v.Const("CHUNKS"))) * 16 / v.In.Size() }
+// columns is how many a lane holds: 16 bytes of B, or twice as many.
+func columns(v *spec.Variant) int {
+	if v.Kind == wideKind {
+		return 2 * 16 / v.In.Size()
+	}
+	return 16 / v.In.Size()
+}

@@ -81,6 +81,7 @@ func cudaVariants() []*spec.Variant {
 		for _, hopper := range []bool{true, false} {
 			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper || c.quantised })
 			any := tiles[0].variant(t)
+			any.Shape = anyTile{tiles[0]}
 			any.Name = fmt.Sprintf("cuda_%s_%v", pick(hopper, "hopper", "tiles"), t)
 			vs = append(vs, any)
 			for _, c := range tiles {
@@ -101,6 +102,8 @@ func pick(c bool, a, b string) string {
 
 func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	v := cuda(fmt.Sprintf("%s_%v", c.name, t), t, "kernel.cu", c.rows, c.cols, spec.Shape(16, 8, 16, t))
+	v.Kind, v.Shape = c.kind(), c
+	v.Tile.Splits, v.Tile.Cluster = int(c.parts), int(c.down*c.across)
 	v.Consts = append(v.Consts, spec.Define("STAGES", c.stages))
 	if c.hopper {
 		v.Unit.Source, v.Unit.Arch = pick(c.parts > 0, "hopper_parts.cu", "hopper.cu"), "compute_90a"
@@ -110,6 +113,7 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 		if c.turned {
 			stage = (c.rows + c.cols) * depth * 2
 			v.AnyOrder = false
+			v.Tile.Rows, v.Tile.Cols = int(c.cols), int(c.rows)
 			v.Consts = append(v.Consts, spec.Define("TURNED", 1))
 		}
 		if c.parts > 0 {
@@ -132,30 +136,52 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	return v
 }
 
-// tileOf returns the tile of a variant that has one of cudaTiles.
-func tileOf(v *spec.Variant) (cudaTile, bool) {
-	i := slices.IndexFunc(cudaTiles, func(c cudaTile) bool {
-		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.quantised == (v.Quant != dtype.Invalid) && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS") &&
-			c.parts == v.Const("PARTS") && c.stages == v.Const("STAGES") && c.across == v.Const("BLOCKS_ACROSS") && c.turned == (v.Const("TURNED") != 0)
-	})
-	if i < 0 || v.Name == "cuda_"+v.In.String() { // halves
-		return cudaTile{}, false
+// anyTile is the shape of a variant that stands for all tiles of its kernel and type: compiled as the first.
+type anyTile struct{ cudaTile }
+
+// kind is the kernel that computes the tile.
+func (c cudaTile) kind() *spec.Kind {
+	switch {
+	case c.quantised:
+		return quantisedKind
+	case c.turned:
+		return transposedKind
+	case c.parts > 0:
+		return splitKind
+	case c.hopper:
+		return hopperKind
 	}
-	return cudaTiles[i], true
+	return warpKind
 }
 
-// family returns the variants that a variant picks from: itself, or those of its kind and type.
-func family(v *spec.Variant) []*spec.Variant {
-	if v.Quant != dtype.Invalid && v.Code == backend.CodePTX {
-		return quantisedFamily(v)
+// tileOf returns the tile of a variant that has one of cudaTiles.
+func tileOf(v *spec.Variant) (cudaTile, bool) {
+	switch c := v.Shape.(type) {
+	case cudaTile:
+		return c, true
+	case anyTile:
+		return c.cudaTile, true
 	}
-	c, ok := tileOf(v)
-	if !ok || v.Name == fmt.Sprintf("%s_%v", c.name, v.In) {
+	return cudaTile{}, false
+}
+
+// sides returns the rows and columns of a tile as the kernel computes it: of Cᵀ where it is transposed.
+func sides(v *spec.Variant) (rows, cols uint32) {
+	if c, ok := tileOf(v); ok {
+		return c.rows, c.cols
+	}
+	return uint32(v.Tile.Rows), uint32(v.Tile.Cols)
+}
+
+// family returns the variants that a variant stands for: itself, or those of its types and one of the two sets of tiles.
+func family(v *spec.Variant) []*spec.Variant {
+	of, any := v.Shape.(anyTile)
+	if !any {
 		return []*spec.Variant{v}
 	}
 	var vs []*spec.Variant
-	for _, x := range cudas {
-		if of, ok := tileOf(x); ok && of.hopper == c.hopper && x.In == v.In && x.Name == fmt.Sprintf("%s_%v", of.name, x.In) {
+	for _, x := range slices.Concat(cudas, quantisedCUDA) {
+		if c, ok := x.Shape.(cudaTile); ok && c.hopper == of.hopper && x.In == v.In && x.Quant == v.Quant {
 			vs = append(vs, x)
 		}
 	}
@@ -167,6 +193,7 @@ func cuda(name string, t dtype.Type, source string, rows, cols uint32, shapes ..
 	return spec.CUDA(name, "dense", t, spec.Variant{
 		Local: spec.Line(128), Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols)},
 		Need: spec.Need{Shapes: shapes}, AnyOrder: true, Unit: spec.Unit{Source: source},
+		Kind: floatKind, Tile: spec.Tile{Rows: int(rows), Cols: int(cols)},
 	})
 }
 
@@ -174,6 +201,7 @@ func cuda(name string, t dtype.Type, source string, rows, cols uint32, shapes ..
 func halves(t dtype.Type) *spec.Variant {
 	const stages = 3
 	v := cuda("cuda_"+t.String(), t, "kernel.cu", tile, tile, spec.Shape(16, 8, 16, t))
+	v.Kind = warpKind
 	v.Consts = append(v.Consts, spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tile/2), spec.Define("WARP_COLS", tile/2))
 	v.Shared = stages * 2 * tile * 80
 	v.Need.Shared = v.Shared

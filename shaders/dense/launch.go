@@ -133,8 +133,9 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	if t.turned {
 		x = x.turned()
 	}
-	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, v.Const("COLS")*t.across), splits: 1, persistent: ok && t.hopper && t.parts == 0}
-	s.tiles = int64(spec.Ceil(x.rows, v.Const("ROWS")*t.down)) * int64(s.across)
+	rows, cols := sides(v)
+	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, cols*t.across), splits: 1, persistent: ok && t.hopper && t.parts == 0}
+	s.tiles = int64(spec.Ceil(x.rows, rows*t.down)) * int64(s.across)
 	s.whole = s.tiles
 	if !ok || s.tiles == 0 {
 		return s
@@ -234,7 +235,8 @@ func (s *shared) workspace() int64 {
 		return 0
 	}
 	const pair = 16 // columns that are added up together: parts.cuh
-	return 4 * parts * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(max(pair, s.variant.Const("COLS")))
+	rows, cols := sides(s.variant)
+	return 4 * parts * int64(s.blocks) * int64(rows) * int64(max(pair, cols))
 }
 
 // cost is what a problem takes with these tiles, in nanoseconds on an H200: pieces in turn, each of which takes a time for

@@ -51,8 +51,10 @@ func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 		Name: fmt.Sprintf("vulkan_lanes_%s%s", t.name, o.name), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{F16: true, Lanes: true, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)}},
 		Sub:  32, Matrix: true, Out: []dtype.Type{dtype.F16}, AnyOrder: true,
+		Kind: lanesKind, Tile: spec.Tile{Rows: int(t.rows), Cols: int(t.cols)}, Shape: t,
 	}
 	if t.subs > 0 {
+		v.Kind = fewKind
 		v.Local = [3]uint32{32 * t.subs, 1, 1}
 		v.Need.Shared = t.subs * t.rows * (t.cols + 4) * 4
 		v.Unit = spec.Unit{Source: "few.comp", Blob: "few.spv"}
@@ -88,12 +90,12 @@ func adder() *spec.Variant {
 const addLocal = 128
 
 // isLanes tells whether a variant is one of vulkans that may be asked for.
-func isLanes(v *spec.Variant) bool { return v.Code == backend.CodeSPIRV && v.Need.Lanes }
+func isLanes(v *spec.Variant) bool { return v.Kind == lanesKind || v.Kind == fewKind }
 
 // anyLanes is the variant that picks a tile for the problem.
 var anyLanes = func() *spec.Variant {
 	v := vulkanTiles[len(vulkanTiles)-1].variant(vulkanOrders[0])
-	v.Name = "vulkan_lanes"
+	v.Name, v.Shape = "vulkan_lanes", nil
 	return v
 }()
 
@@ -121,7 +123,7 @@ func lanesFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 	var best *shared
 	least := 0.0
 	for _, t := range vulkanTiles {
-		if v.Name != anyLanes.Name && v.Name != t.variant(vulkanOrders[0]).Name {
+		if of, ok := v.Shape.(vulkanTile); ok && of != t {
 			continue
 		}
 		if a >= 1<<34 || b >= 1<<34 || t.subs > 0 && (x.order&cBit != 0 || b >= 1<<31) {

@@ -33,8 +33,9 @@ var panelBytes, wholeBytes int64 = 160 << 20, 480 << 20
 // filled is a variant for matrices of a layout, packed for machine m.
 func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 	name := fmt.Sprintf("cuda_filled_%sn%d_%v", []string{"", "pairs_"}[layout], filledCols, t)
-	return onCUDA(name, "filled.cu", t, spec.Variant{
-		Local: spec.Line(384),
+	s := sizes{packing: packing{warps: m.warps, cluster: m.cluster, staged: layout == lanestream.Pairs, layout: layout}, ctas: m.blocks}
+	return s.sized(onCUDA(name, "filled.cu", t, spec.Variant{
+		Local: spec.Line(384), Tile: columns(2*blocksDown*rows, filledCols),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster), spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
 			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
@@ -44,7 +45,7 @@ func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
 		Before: fills[layout],
 		Unit:   spec.Unit{Defines: map[string]string{"FILLS": "0"}},
-	})
+	}), filledKind)
 }
 
 // fills are the kernels that fill a panel, by layout. They do not look at values, so that one serves both types.
@@ -65,13 +66,10 @@ func fill(layout uint32) *spec.Variant {
 	})
 }
 
-// isFilled tells whether a variant is one of filled.cu.
-func isFilled(v *spec.Variant) bool { return v.Const("FILLERS") > 0 }
-
 // filledFor returns the variant of filled.cu for matrices of a type and layout, nil if the device does not run it.
 func filledFor(t dtype.Type, layout int, caps backend.Caps) *spec.Variant {
 	for _, x := range cuda {
-		if isFilled(x) && x.In == t && x.Const("PAIRS") == uint32(layout) && x.Met(caps) && x.Before.Met(caps) {
+		if x.Kind == filledKind && x.In == t && sizesOf(x).layout == uint32(layout) && x.Met(caps) && x.Before.Met(caps) {
 			return x
 		}
 	}
@@ -169,7 +167,7 @@ func prefillCost(s lanestream.Shape, n int, caps backend.Caps) float64 {
 func turnsCost(v *spec.Variant, s lanestream.Shape, n int) float64 {
 	places := float64(s.Groups) * float64(s.Pieces*s.PieceSteps) / 2 // 64 by 64
 	turn := 1.1 * places
-	if isFew(v) {
+	if v.Kind == fewKind {
 		turn = 5000 + 2.2*places
 	}
 	return turn * float64(spec.Ceil(n, mostFew))
@@ -181,7 +179,7 @@ func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Vari
 	switch {
 	case x == nil || p.N <= mostFew:
 		return nil
-	case isFilled(v):
+	case v.Kind == filledKind:
 		return x
 	case p.N <= mostTurns && s.Layout == lanestream.Places:
 		return nil

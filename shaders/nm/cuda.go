@@ -55,7 +55,7 @@ func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Varian
 	if warpRows == 0 {
 		onHopper(x)
 	}
-	return x
+	return of(v, plainPack).sized(x, vectorKind, v, cols)
 }
 
 // sparseWarps is sparse24.cu.
@@ -66,7 +66,7 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 		spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tileRows), spec.Define("WARP_COLS", tileCols),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
-	return x
+	return of(1, warpPack).sized(x, sparse24Kind, rows, cols)
 }
 
 // groupCols is the columns of a tile of group24.cu.
@@ -81,7 +81,7 @@ func sparseGroups(t dtype.Type) *spec.Variant {
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	x.Maps, x.Overlaps = 1, true
 	onHopper(x)
-	return x
+	return of(1, groupPack).sized(x, group24Kind, rows, groupCols)
 }
 
 // fewRows is the rows of a tile of few24.cu, mostFew the columns of its widest.
@@ -102,7 +102,8 @@ func fews(t dtype.Type) []*spec.Variant {
 		x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 		x.Maps, x.Overlaps = 1, true
 		onHopper(x)
-		vs = append(vs, x)
+		s := sizes{packing: packing{1, groupPack}, parts: c.parts, resident: c.resident}
+		vs = append(vs, s.sized(x, few24Kind, fewRows, c.cols))
 	}
 	return vs
 }
@@ -111,11 +112,11 @@ func fews(t dtype.Type) []*spec.Variant {
 // multiprocessor for itself, run at the same time; or the last that has enough. The widest take more columns, too, where all their blocks run at the
 // same time.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
-	if v.Unit.Source != "group24.cu" {
+	if v.Kind != group24Kind {
 		return v
 	}
 	for _, x := range fewColumns {
-		cols, parts := int(x.Const("COLS")), int(x.Const("PARTS"))
+		cols, parts := x.Tile.Cols, int(sizesOf(x).parts)
 		if x.In != v.In || p.N > cols && cols < mostFew {
 			continue
 		}
@@ -127,7 +128,7 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 		if fit || p.N <= cols {
 			v = x
 		}
-		if fit || p.N <= cols && x.Const("RESIDENT") > 1 {
+		if fit || p.N <= cols && sizesOf(x).resident > 1 {
 			break
 		}
 	}
@@ -136,9 +137,9 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 
 // few lays out a launch of few24.cu.
 func few(v *spec.Variant, p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap, err error) {
-	cols := v.Const("COLS")
+	cols := uint32(v.Tile.Cols)
 	x.blocks = uint32(spec.Ceil(p.M, fewRows))
-	n := int64(x.blocks) * int64(spec.Ceil(p.N, int(cols))) * int64(v.Const("PARTS"))
+	n := int64(x.blocks) * int64(spec.Ceil(p.N, int(cols))) * int64(sizesOf(v).parts)
 	if n > 1<<31-1 {
 		return groups, nil, fmt.Errorf("%d workgroups exceed %d: %w", n, 1<<31-1, backend.ErrUnsupported)
 	}
@@ -153,25 +154,28 @@ func expand(t dtype.Type) *spec.Variant {
 		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("NARROW_ROWS", 2),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
-	return x
+	return singles.sized(x, expandKind, rows, cols)
 }
+
+// singles is the sizes of kernels for single entries whose warps take two rows where columns are few.
+var singles = sizes{packing: packing{1, plainPack}, narrowRows: 2}
 
 // element is element.cu.
 func element() *spec.Variant {
 	const rows, cols, warpCols, depth, slots = 128, 64, 16, 64, mostN
 	stage := up16(slots*(rows+1)*8) + up16(cols*4*(depth+1))
-	return cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage, []spec.Const{
+	return singles.sized(cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage, []spec.Const{
 		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("WARP_COLS", warpCols),
 		spec.Define("DEPTH", depth), spec.Define("SLOTS", slots), spec.Define("NARROW_ROWS", 2),
-	})
+	}), elementKind, rows, cols)
 }
 
 // scalarCUDA is scalar.cu.
 func scalarCUDA(t dtype.Type) *spec.Variant {
 	const warps = 4
-	return cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0, []spec.Const{
+	return of(anyTall, plainPack).sized(cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0, []spec.Const{
 		spec.Define("V", anyTall), spec.Define("PACK", plainPack), spec.Define("ROWS", 8*warps), spec.Define("COLS", 128), spec.Define("WARPS", warps),
-	})
+	}), scalarKind, 8*warps, 128)
 }
 
 func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts []spec.Const) *spec.Variant {
@@ -229,7 +233,7 @@ type tileShape struct {
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.
 func cudaTile(v *spec.Variant, of nm.Pattern, p spec.Problem, rows, cols int) (int, int) {
-	each := v.Const("NARROW_ROWS") * v.Local[0] / 32
+	each := sizesOf(v).narrowRows * v.Local[0] / 32
 	if each == 0 {
 		return rows, cols
 	}
