@@ -111,8 +111,8 @@ struct Sums {
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) take(i, warp + 2 * (32 * i + lane));
     }
-    // leave stores sums to a row of the workspace.
-    __device__ __forceinline__ void leave(double *part, const Params &p) const {
+    // store_partial stores sums to a row of the workspace.
+    __device__ __forceinline__ void store_partial(double *part, const Params &p) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) *(double2 *)(part + col + 2 * i * p.across) = x[i];

@@ -136,8 +136,8 @@ struct Sums {
     // share passes sums to the other warps of a team, and add adds them.
     __device__ __forceinline__ void share(float *warp, u32 lane) const { put(warp + lane * VEC); }
     __device__ __forceinline__ void add(const float *warp, u32 lane) { take(warp + lane * VEC); }
-    // leave stores sums to a row of the workspace.
-    __device__ __forceinline__ void leave(float *part, const Params &p) const { put(part + col); }
+    // store_partial stores sums to a row of the workspace.
+    __device__ __forceinline__ void store_partial(float *part, const Params &p) const { put(part + col); }
 
     // store writes a row's sums.
     __device__ __forceinline__ void store(void *c, const float *bias, u32 row, const Params &p) const {

@@ -32,7 +32,7 @@ __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typ
     if (threadIdx.x >= p.across || !sums.inside(p)) return;
 #pragma unroll
     for (int i = 0; i < WARPS - 1; i++) sums.add(others[i], lane);
-    if (w.w != ALL) sums.leave(part + (size_t)w.w * p.ldp, p);
+    if (w.w != ALL) sums.store_partial(part + (size_t)w.w * p.ldp, p);
     else sums.store(c, bias, w.z, p);
 }
 #else
@@ -83,6 +83,6 @@ __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const u
     }
     sums.join(p.across, p.across * p.along);
     if (!busy || group != 0) return;
-    if (piece) sums.leave(part + (size_t)item * p.ldp, p);
+    if (piece) sums.store_partial(part + (size_t)item * p.ldp, p);
     else sums.store(c, bias, row, p);
 }

@@ -142,5 +142,5 @@ extern "C" __global__ void __launch_bounds__(128)
         if (k + STEP < p.cols) fetch(x, l, row, k + STEP, p.cols), fetch(y, r, col, k + STEP, p.cols);
         sums.step(tiles[half][0], tiles[half][1]);
     }
-    sums.store({c, bias}, p, row, col, Again{a, b, stored, &p});
+    sums.store({c, bias}, p, row, col, Recompute{a, b, stored, &p});
 }

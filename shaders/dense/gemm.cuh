@@ -34,7 +34,7 @@ __device__ __forceinline__ Operand right(const Elem *a, const Elem *b, const Par
 
 // An output from the entries of A, one after the other: see result.cuh's Special. Bits of `stored` tell entries from
 // zeros that were filled in; where p.words, the words of a row of A, is 0 all elements are entries.
-struct Again {
+struct Recompute {
     const Elem *a, *b;
     const u32 *stored;
     const Params *p;

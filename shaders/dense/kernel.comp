@@ -17,9 +17,9 @@ layout(local_size_x = 128) in;
 
 #include "gemm.glsl"
 #ifdef QUANT
-#define BRING_LEFT bringCodes
+#define BRING_LEFT loadCodes
 #else
-#define BRING_LEFT bring
+#define BRING_LEFT loadStage
 #endif
 
 shared vec4 tiles[2][STEP * PITCH];
@@ -36,8 +36,8 @@ vec4 four(Run r) {
 #endif
 }
 
-// bring copies places k to k + STEP of lines i to i + 64 to tile t. Elements past the operand's end become 0.
-void bring(uint t, Operand x, uint i, uint k) {
+// loadStage copies places k to k + STEP of lines i to i + 64 to tile t. Elements past the operand's end become 0.
+void loadStage(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n;
         uint line = x.along ? at % 64 : at % 16 * 4, place = x.along ? at / 64 * 4 : at / 16;
@@ -54,8 +54,8 @@ void bring(uint t, Operand x, uint i, uint k) {
 }
 
 #ifdef QUANT
-// bringCodes is bring for quantised rows. Codes past the last column are 0.
-void bringCodes(uint t, Operand x, uint i, uint k) {
+// loadCodes is bring for quantised rows. Codes past the last column are 0.
+void loadCodes(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n, line = at % 64, place = at / 64 * 4;
         uint codes = 0;
@@ -79,7 +79,7 @@ void main() {
     for (uint k = 0; k < p.cols; k += STEP) {
         barrier();
         BRING_LEFT(0, x[0], row, k);
-        bring(1, x[1], col, k);
+        loadStage(1, x[1], col, k);
         barrier();
         for (uint e = 0; e < STEP; e++) {
             vec4 lo = tiles[0][e * PITCH + down / 4], hi = tiles[0][e * PITCH + down / 4 + 1],

@@ -7,7 +7,7 @@
 // Constants: ENTRY, ELEM (half.cuh), ROWS, COLS, WARP_ROWS and WARP_COLS (multiples of 16), STAGES. Dynamic shared
 // memory: STAGES · (ROWS + COLS) · 80 bytes.
 
-#include "pieces.cuh"
+#include "work_tiles.cuh"
 
 #define STEP 32
 #define LINE 40 // elements from a line to the next in shared memory: rows of ldmatrix meet no bank twice
@@ -17,8 +17,8 @@
 #define DOWN (WARP_ROWS / 16)
 #define ACROSS (WARP_COLS / 8)
 
-// bring starts to copy places k to k + STEP of lines i to i + LINES. Elements past the operand's end become 0.
-template <int LINES> __device__ __forceinline__ void bring(u32 to, const Operand &x, u32 i, u32 k, u32 cols) {
+// load_stage starts to copy places k to k + STEP of lines i to i + LINES. Elements past the operand's end become 0.
+template <int LINES> __device__ __forceinline__ void load_stage(u32 to, const Operand &x, u32 i, u32 k, u32 cols) {
 #pragma unroll
     for (u32 t = threadIdx.x; t < LINES * STEP / 8; t += THREADS) {
         u32 line = x.along ? t / (STEP / 8) : t % (LINES / 8) * 8,
@@ -42,8 +42,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
           const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ work,
           const __grid_constant__ Params p) {
     extern __shared__ __align__(16) u16 tiles[];
-    Piece piece = piece_at(blockIdx.x + blockIdx.z * p.width, p.cols / STEP + (p.cols % STEP != 0), p);
-    u32 row = piece.tile / p.across * ROWS, col = piece.tile % p.across * COLS;
+    WorkTile work_tile = work_tile_at(blockIdx.x + blockIdx.z * p.width, p.cols / STEP + (p.cols % STEP != 0), p);
+    u32 row = work_tile.tile / p.across * ROWS, col = work_tile.tile % p.across * COLS;
     if (row >= p.rows) return;
     Operand l = left(a, b, p), r = right(a, b, p);
     u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31, down = warp / (COLS / WARP_COLS) * WARP_ROWS,
@@ -52,15 +52,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     u32 base = shared_address(tiles);
     auto start = [&](u32 step) {
         u32 k = step * STEP, to = base + step % STAGES * (2 * STAGE);
-        if (step < piece.last) {
-            bring<ROWS>(to, l, row, k, p.cols);
-            bring<COLS>(to + 2 * ROWS * LINE, r, col, k, p.cols);
+        if (step < work_tile.last) {
+            load_stage<ROWS>(to, l, row, k, p.cols);
+            load_stage<COLS>(to + 2 * ROWS * LINE, r, col, k, p.cols);
         }
         copy_commit();
     };
     float acc[DOWN][ACROSS][4] = {};
-    for (u32 s = 0; s + 1 < STAGES; s++) start(piece.first + s);
-    for (u32 s = piece.first; s < piece.last; s++) {
+    for (u32 s = 0; s + 1 < STAGES; s++) start(work_tile.first + s);
+    for (u32 s = work_tile.first; s < work_tile.last; s++) {
         copy_wait<STAGES - 2>();
         __syncthreads(); // the step is there, and nobody reads the one before it any more
         start(s + STAGES - 1);
@@ -80,9 +80,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         }
     }
-    Again again{a, b, stored, &p};
-    if (piece.split)
-        store_parts<THREADS>(acc, {c, bias}, p, p.splits, row + down, col + right, piece.slot, piece.part, 0, work,
-                             again);
-    else store_tiles(acc, {c, bias}, p, row + down, col + right, again);
+    Recompute recompute{a, b, stored, &p};
+    if (work_tile.is_split)
+        store_split_k<THREADS>(acc, {c, bias}, p, p.splits, row + down, col + right, work_tile.slot, work_tile.split, 0,
+                               work, recompute);
+    else store_tiles(acc, {c, bias}, p, row + down, col + right, recompute);
 }

@@ -63,8 +63,8 @@ fn scale_of(row: u32, k: u32) -> f32 {
 }
 fn left_of(x: Operand, i: u32, k: u32) -> f32 { return scale_of(i, k) * level(codes_of(i, k), k % 4u); }
 
-// bring_codes is bring for quantised rows. Codes past the last column are 0.
-fn bring_codes(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
+// load_codes is bring for quantised rows. Codes past the last column are 0.
+fn load_codes(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / 4u; at = at + {{.LX}}u) {
         let line = at % 64u;
         let place = at / 64u * 4u;
@@ -91,9 +91,9 @@ fn pair(w: u32) -> vec2<f32> {
 {{end}}
 }
 
-// bring copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place the
-// elements of 64 lines side by side. Elements past the operand's end become 0.
-fn bring(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
+// load_stage copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place
+// the elements of 64 lines side by side. Elements past the operand's end become 0.
+fn load_stage(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / PER; at = at + {{.LX}}u) {
         var line = at / (STEP / PER);
         var place = at % (STEP / PER) * PER;
@@ -153,8 +153,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var acc{{$r}} = vec4<f32>();{{end}}
     for (var k = 0u; k < p.cols; k = k + STEP) {
         workgroupBarrier();
-        {{if .QUANT}}bring_codes{{else}}bring{{end}}(0u, l, row, k, t);
-        bring(TILE, r, col, k, t);
+        {{if .QUANT}}load_codes{{else}}load_stage{{end}}(0u, l, row, k, t);
+        load_stage(TILE, r, col, k, t);
         workgroupBarrier();
         for (var e = 0u; e < STEP; e = e + 1u) {
             let y = TILE + e * PITCH + across;

@@ -23,8 +23,8 @@ shared vec4 partial[LOCAL];
 
 #include "../include/quad.glsl"
 
-// bring unpacks block q.
-void bring(uint q) {
+// loadStage unpacks block q.
+void loadStage(uint q) {
     uvec2 block = blockAt(q), from = valuesOf(block);
     for (uint i = gl_LocalInvocationIndex; i < BLOCK * ROWS; i += LOCAL) {
         uint col = i / ROWS, bit = i % ROWS * 4 + col % 4, word = col / 4 * 2 + bit / 32, k = 0;
@@ -57,7 +57,7 @@ void main() {
         acc[r] = vec4(0);
     for (uint q = a.first; q < a.last; q++) {
         barrier();
-        bring(q);
+        loadStage(q);
         barrier();
         for (uint i = slice; i < BLOCK; i += slices) {
             if (i > 0 && cols[i] == cols[i - 1]) break; // padding

@@ -97,8 +97,8 @@ fn keep_quad(item: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
     }
 }
 
-// bring unpacks block q.
-fn bring(q: u32, t: u32) {
+// load_stage unpacks block q.
+fn load_stage(q: u32, t: u32) {
     let block = sizes[q] * 4u;
     for (var i = t; i < BLOCK * ROWS; i = i + LOCAL) {
         let col = i / ROWS;
@@ -131,7 +131,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     for (var q = work[item * 4u + 1u]; q < last; q = q + 1u) {
         workgroupBarrier();
-        bring(q, t);
+        load_stage(q, t);
         workgroupBarrier();
         for (var i = slice; i < BLOCK; i = i + slices) {
             if (i > 0u && cols[i] == cols[i - 1u]) { break; } // padding

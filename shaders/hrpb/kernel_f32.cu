@@ -176,8 +176,8 @@ struct Sums {
 };
 #endif
 
-// Ring loads a warp's blocks into its stages. Column numbers and the block's end are prefetched a block early.
-struct Ring {
+// StageBuffer loads a warp's blocks into its stages. Column numbers and the block's end are prefetched a block early.
+struct StageBuffer {
     u32 to, put = 0; // the ring, in shared memory, and the stage that is filled next
     u32 count, lane; // blocks
     const u32 *columns, *sizes;
@@ -255,18 +255,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
         take = 0;
 
     unsigned char *own = shared + warp * RING;
-    Ring ring;
-    ring.to = shared_address(own), ring.count = count, ring.lane = lane;
-    ring.columns = columns + (u64)skip * BLOCK, ring.sizes = sizes + skip, ring.packed = (const char *)packed,
-    ring.pitch = p.ldb * sizeof(Elem);
-    ring.b = (const char *)(b + base + 4 * (lane % ACROSS)),
-    ring.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
-    if (ring.bytes == 0) ring.clear();
-    ring.first();
+    StageBuffer buffer;
+    buffer.to = shared_address(own), buffer.count = count, buffer.lane = lane;
+    buffer.columns = columns + (u64)skip * BLOCK, buffer.sizes = sizes + skip, buffer.packed = (const char *)packed,
+    buffer.pitch = p.ldb * sizeof(Elem);
+    buffer.b = (const char *)(b + base + 4 * (lane % ACROSS)),
+    buffer.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
+    if (buffer.bytes == 0) buffer.clear();
+    buffer.first();
     launches_before();
     launches_after();
 #pragma unroll 1
-    for (u32 s = 0; s < DEPTH - 1; s++) ring.fetch(s);
+    for (u32 s = 0; s < DEPTH - 1; s++) buffer.fetch(s);
 
     // Where the sums go: C, or the slot. The rows are looked up while copies are on their way.
     bool whole = w.w == NO_SLOT;
@@ -280,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     for (u32 s = 0; s < count; s++) {
         copy_wait<DEPTH - 2>();
         __syncwarp();
-        ring.fetch(s + DEPTH - 1);
+        buffer.fetch(s + DEPTH - 1);
         sums.multiply(Values(own + take, lane, at));
         take = take == (DEPTH - 1) * STAGE ? 0 : take + STAGE;
     }

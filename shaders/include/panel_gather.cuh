@@ -17,7 +17,7 @@
 
 #pragma once
 #include "launches.cuh"
-#include "panel_parts.cuh"
+#include "panel_split.cuh"
 
 #define TILE 32 // columns of a stage: one per lane
 #define STEPS (TILE / STEP) // steps of a stage

@@ -17,8 +17,8 @@
 // chunk that holds columns 0 to 7. Behind the last step is room for another, which is fetched and not used. From
 // p.places on ptr has the panels of each stream, then the arguments of row_of. shaders/panel/streams.go makes them.
 //
-// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, RING (rows of all stages), SPAN, WARPS, CLUSTER.
-// p.width is the streams of a CTA, at most WARPS. Dynamic shared memory: RING_BYTES + 16·STAGES.
+// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, STAGE_ROWS (rows of all stages), SPAN, WARPS, CLUSTER.
+// p.width is the streams of a CTA, at most WARPS. Dynamic shared memory: BUFFER_BYTES + 16·STAGES.
 
 #pragma once
 #include "bulk.cuh"
@@ -27,18 +27,19 @@
 
 #define COLS 64
 #define ROWS 16 // of a stream
-#define FEEDERS 4 // producer warps: one thread copies, and the others give up their registers
+#define PRODUCERS 4 // producer warps: one thread copies, and the others give up their registers
 #define PITCH (COLS * 2) // bytes from a row of the ring to the next
 #define CHUNKS_OF_ROW (COLS / 8) // of 16 bytes
 #define WINDOW_BYTES (WINDOW * PITCH)
-#define RING_BYTES (STAGES * WINDOW_BYTES)
+#define BUFFER_BYTES (STAGES * WINDOW_BYTES)
 #define PART (WINDOW / CLUSTER) // rows of a window that a block copies
 #define LISTS (ROWS / V)
 #define NO_STREAM 0xffffffff
 #define NO_PANEL 0xffffffff
 #define NO_ROW 0xffffffff
 
-static_assert(RING == STAGES * WINDOW && STAGES > SPAN && STAGES <= 32 && RING * CHUNKS_OF_ROW <= 65536, "");
+static_assert(STAGE_ROWS == STAGES * WINDOW && STAGES > SPAN && STAGES <= 32 && STAGE_ROWS * CHUNKS_OF_ROW <= 65536,
+              "");
 static_assert(PART <= 256 && PART % 8 == 0, "");
 
 // Tiles is how C is shared out: row blocks of all streams, CLUSTER of them times COLS columns a tile.
@@ -105,7 +106,7 @@ struct EntriesStream {
                     u64 slot = ((u64)n * 32 + at % 8 * 4 + k % 8 / 2) * 8 + at / 8 % 2 * 4 + k / 8 * 2 + k % 2;
                     if (!(mask[slot >> 5] >> (slot & 31) & 1)) continue;
                     u32 place = places[((u64)n * 16 + k) * LISTS + at / V] / CHUNKS_OF_ROW;
-                    u32 row = top - (top % RING + RING - place) % RING;
+                    u32 row = top - (top % STAGE_ROWS + STAGE_ROWS - place) % STAGE_ROWS;
                     s.add(to_float(values[slot]), to_float(b[(u64)row * ldb + col]));
                 }
         }
@@ -186,25 +187,25 @@ __device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<P
         }
 }
 
-// bring: body of the producer thread: this CTA's share of all windows of all tiles.
-__device__ __forceinline__ void bring(u32 ring, u32 full, u32 empty, const TileMap *map, const Tiles &tiles,
-                                      u32 windows) {
+// produce: body of the producer thread: this CTA's share of all windows of all tiles.
+__device__ __forceinline__ void produce(u32 buffer, u32 full, u32 empty, const TileMap *map, const Tiles &tiles,
+                                        u32 windows) {
     Phases free{empty, ~0u};
     for (u32 tile = tiles.cluster; tile < tiles.count; tile += tiles.clusters)
         for (u32 w = 0, stage = 0; w < windows; w++) {
             free.wait(stage);
             barrier_expect(full + 8 * stage, WINDOW_BYTES);
-            tile_copy(ring + stage * WINDOW_BYTES + tiles.rank * (PART * PITCH), map, w * WINDOW + tiles.rank * PART,
+            tile_copy(buffer + stage * WINDOW_BYTES + tiles.rank * (PART * PITCH), map, w * WINDOW + tiles.rank * PART,
                       tiles.column(tile), full + 8 * stage, (1 << CLUSTER) - 1);
             if (++stage == STAGES) stage = 0;
         }
 }
 
 // multiply adds a step's products to the sums of a stream.
-__device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], const Step &step, u32 ring, u32 half) {
+__device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], const Step &step, u32 buffer, u32 half) {
 #pragma unroll
     for (int l = 0; l < LISTS; l++) {
-        u32 at = (step.place(l) ^ half) + ring, x[COLS / 16][4];
+        u32 at = (step.place(l) ^ half) + buffer, x[COLS / 16][4];
 #pragma unroll
         for (int j = 0; j < COLS / 16; j++) ldmatrix_trans(x[j], at ^ 32 * j);
 #pragma unroll
@@ -217,13 +218,13 @@ __device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], c
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluster_dims__(CLUSTER, 1, 1)
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ places, const u16 *__restrict__ values,
           const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           float *, const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
     const u32 *rowmap = ptr + p.places;
     extern __shared__ __align__(1024) unsigned char smem[];
-    u32 ring = shared_address(smem), full = ring + RING_BYTES, empty = full + 8 * STAGES;
+    u32 buffer = shared_address(smem), full = buffer + BUFFER_BYTES, empty = full + 8 * STAGES;
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 windows = (p.cols + WINDOW - 1) / WINDOW;
     Tiles tiles(p);
@@ -240,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
         if (threadIdx.x == 32 * WARPS) {
             launches_before();
             launches_after();
-            bring(ring, full, empty, &map, tiles, windows);
+            produce(buffer, full, empty, &map, tiles, windows);
         }
         __syncwarp();
     } else {
@@ -284,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                     while (i != end) {
                         Step now = next;
                         next.fetch(lane_values, lane_places, ++i);
-                        multiply(acc, now, ring, half);
+                        multiply(acc, now, buffer, half);
                     }
                 }
                 for (u32 w = min(SPAN, windows); w > 0; w--) release((windows - w) % STAGES);

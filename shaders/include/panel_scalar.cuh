@@ -7,7 +7,7 @@
 // Bound by: FMA for wide C, L1 else.
 
 #pragma once
-#include "panel_parts.cuh"
+#include "panel_split.cuh"
 
 // CTAs of a multiprocessor. ptxas limits registers by it: with 7 CTAs, panels of 8 rows take up to a fifth longer.
 #define LEAST (V == 8 ? 6 : 4)

@@ -19,8 +19,8 @@ shared vec4 sums[LOCAL];
 
 #include "quad.glsl"
 
-// bring copies m columns from number s on to shared memory.
-void bring(Panel a, uint s, uint m) {
+// loadStage copies m columns from number s on to shared memory.
+void loadStage(Panel a, uint s, uint m) {
     uvec2 from = at(a.values, s, V * ELEM_BYTES);
     for (uint i = gl_LocalInvocationIndex; i < m * V / 4; i += LOCAL) values[i] = quad(from, i);
     for (uint i = gl_LocalInvocationIndex; i < m; i += LOCAL) cols[i] = Words(a.cols).v[s + i];
@@ -46,7 +46,7 @@ void main() {
     for (uint s = 0; s < a.count; s += STAGE) {
         uint m = min(STAGE, a.count - s);
         barrier();
-        bring(a, s, m);
+        loadStage(a, s, m);
         barrier();
         for (uint q = slice; q < m; q += slices) {
             vec4 x = quad(rowOfB(cols[q]), from);

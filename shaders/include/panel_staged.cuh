@@ -3,7 +3,7 @@
 //
 // Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32. The multiply is panel_gather.cuh's.
 // Tile: a CTA computes WARPS·PANELS panels (V × 64 each), a consumer warp PANELS of them.
-// Data movement: FEEDERS producer warps copy B into a stage buffer of STAGES windows (WINDOW × 64), and every panel
+// Data movement: PRODUCERS producer warps copy B into a stage buffer of STAGES windows (WINDOW × 64), and every panel
 // gathers from there. panel_gather.cuh gathers each row of B from L1 once a panel, where the four lanes of a quad read
 // the same columns of four rows, which lie in the same banks. Here staged rows are 160 bytes apart, so that rows that
 // differ mod 4 differ in banks, and the encoder deals a panel's vectors so that the four rows that a quad reads
@@ -15,7 +15,7 @@
 // vectors whose columns lie in window w, padded to a multiple of 16; colind holds 16-bit columns within the window, two
 // to a word.
 //
-// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, WARPS, FEEDERS, PANELS (of a warp), STAGES (windows in shared
+// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, WARPS, PRODUCERS, PANELS (of a warp), STAGES (windows in shared
 // memory), DEPTH (steps of a panel). Dynamic shared memory: LISTS bytes, and 4·WARPS·PANELS·(windows + 1) for the
 // offsets of lists.
 
@@ -44,7 +44,7 @@ static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 win
     return s.result();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values,
           const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           float *, Params p) {
@@ -52,13 +52,13 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 full[STAGES], empty[STAGES];
     const u16 *local = (const u16 *)colind;
-    u32 ring = shared_address(smem);
+    u32 buffer = shared_address(smem);
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 windows = (p.cols + WINDOW - 1) / WINDOW;
     u32 base = blockIdx.y * 64;
     if (threadIdx.x == 0)
         for (int s = 0; s < STAGES; s++) {
-            barrier_init(shared_address(&full[s]), 32 * FEEDERS);
+            barrier_init(shared_address(&full[s]), 32 * PRODUCERS);
             barrier_init(shared_address(&empty[s]), WARPS);
         }
     __syncthreads();
@@ -71,9 +71,9 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
         for (u32 w = 0; w < windows; w++) {
             u32 stage = w % STAGES;
             if (w >= STAGES) barrier_wait(shared_address(&empty[stage]), (w / STAGES - 1) & 1);
-            u32 to = ring + stage * WINDOW_BYTES + 16 * (t & 7);
+            u32 to = buffer + stage * WINDOW_BYTES + 16 * (t & 7);
 #pragma unroll 4
-            for (u32 r = t >> 3; r < WINDOW; r += 4 * FEEDERS) {
+            for (u32 r = t >> 3; r < WINDOW; r += 4 * PRODUCERS) {
                 u32 k = w * WINDOW + r;
                 int in = k < p.cols ? 16 : 0;
                 copy<16>(to + r * PITCH, from + (in ? (u64)k * p.ldb : 0), in);
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     //
     // The offsets of this warp's lists, and its part of the copies of each panel's steps.
     u32 *lists = (u32 *)(smem + LISTS) + warp * PANELS * (windows + 1);
-    u32 steps = ring + STAGES * WINDOW_BYTES + warp * PANELS * RING_BYTES;
+    u32 steps = buffer + STAGES * WINDOW_BYTES + warp * PANELS * RING_BYTES;
     u32 panel[PANELS], left[PANELS]; // steps of the panel yet to copy
     const char *from[PANELS];
     u32 stride = lane < 16 || V == 16 ? VALUE_BYTES : 32;
@@ -132,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     for (u32 w = 0; w < windows; w++) {
         u32 stage = w % STAGES;
         barrier_wait(shared_address(&full[stage]), w / STAGES & 1);
-        u32 rows_at = ring + stage * WINDOW_BYTES + chunk;
+        u32 rows_at = buffer + stage * WINDOW_BYTES + chunk;
 #pragma unroll
         for (int j = 0; j < PANELS; j++) {
             const u32 *list = lists + j * (windows + 1) + w;

@@ -8,7 +8,7 @@
 // Bound by: L1, which delivers each row of B once a panel.
 
 #pragma once
-#include "panel_parts.cuh"
+#include "panel_split.cuh"
 #include "tf32.cuh"
 
 // A step's share of a lane: two vectors' values of its row, their rows of B.

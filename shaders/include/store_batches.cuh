@@ -246,11 +246,11 @@ static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u
     }
 }
 
-// store_turned_plain is store_turned where all of the sums are finite and lie in C, which is of f32 and not read,
-// without an epilogue. Else it stores nothing, and returns false.
+// store_transposed_plain is store_transposed where all of the sums are finite and lie in C, which is of f32 and not
+// read, without an epilogue. Else it stores nothing, and returns false.
 template <int ACROSS, class P>
-__device__ __forceinline__ bool store_turned_plain(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row,
-                                                   u32 col) {
+__device__ __forceinline__ bool store_transposed_plain(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row,
+                                                       u32 col) {
     if (p.store != F32 || p.beta != 0 || row + 16 > p.rows || col + 8 * ACROSS > p.n) return false;
     if (!all_finite(acc)) return false;
     u32 lane = threadIdx.x & 31;
@@ -262,11 +262,11 @@ __device__ __forceinline__ bool store_turned_plain(const float (&acc)[ACROSS][4]
     return true;
 }
 
-// store_turned stores a warp's 16 rows of sums, which are columns of C.
+// store_transposed stores a warp's 16 rows of sums, which are columns of C.
 template <int ACROSS, class P, class F>
-__device__ __forceinline__ void store_turned(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col,
-                                             F recompute) {
-    if (store_turned_plain(acc, to, p, row, col)) return;
+__device__ __forceinline__ void store_transposed(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col,
+                                                 F recompute) {
+    if (store_transposed_plain(acc, to, p, row, col)) return;
 #pragma unroll
     for (int j = 0; j < ACROSS; j += 2) {
         Eight two = {};

@@ -1,18 +1,18 @@
 // Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format, 2:4 after its columns are reordered block by
 // block, f16 or bf16, sums in f32, on sparse tensor cores (mma.sp.m16n8k32). After Jigsaw (§3.4).
 // Tile: a CTA computes (BLOCK × COLS), each of its BLOCK/16 consumer warps a strip (16 × COLS).
-// Data movement: FEEDERS producer warps copy the rows of B that the block's columns name, in the order of its list,
-// into a stage buffer of STAGES granules (GRANULE = 32·FEEDERS rows each). Column numbers are loaded DEEP granules
+// Data movement: PRODUCERS producer warps copy the rows of B that the block's columns name, in the order of its list,
+// into a stage buffer of STAGES granules (GRANULE = 32·PRODUCERS rows each). Column numbers are loaded DEEP granules
 // before their rows are copied (§3.4.2). Consumer warps gather and transpose from there with ldmatrix, one row address
 // a lane. Rows are an odd number of 16 bytes apart (§3.4.1), and the encoder deals columns so that the eight rows read
 // at once lie in different banks. A's values (16 bytes a lane and step) and its metadata, interleaved for two steps
-// (§3.4.3), are prefetched to registers AHEAD pairs of steps early.
+// (§3.4.3), are prefetched to registers PREFETCH pairs of steps early.
 // Synchronisation: mbarriers say that a granule is full, and that every warp is done with it. index says for each step
 // up to which granule it reads and which granules no later step reads. A warp releases no granule before it was full:
 // else a barrier could count a warp that is ahead twice.
 // Bound by: shared memory, and gathers of rows of B from L2.
-// Constants: ENTRY, ELEM (F16, BF16), BLOCK, COLS (a multiple of 16), GRANULE, STAGES (a power of two), FEEDERS, AHEAD,
-// RESIDENT (CTAs of a multiprocessor, for the compiler). Dynamic shared memory: STAGES·GRANULE·PITCH bytes.
+// Constants: ENTRY, ELEM (F16, BF16), BLOCK, COLS (a multiple of 16), GRANULE, STAGES (a power of two), PRODUCERS,
+// PREFETCH, RESIDENT (CTAs of a multiprocessor, for the compiler). Dynamic shared memory: STAGES·GRANULE·PITCH bytes.
 
 #include "params.h"
 #include "../include/result.cuh"
@@ -25,7 +25,7 @@
 #define DEEP 4 // granules whose column numbers are on their way
 #define TILES (COLS / 8) // tiles of 8 columns
 
-static_assert(GRANULE == 32 * FEEDERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");
+static_assert(GRANULE == 32 * PRODUCERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");
 static_assert((STAGES & (STAGES - 1)) == 0 && TILES % EARLY == 0, "");
 
 __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
@@ -156,12 +156,12 @@ __device__ __forceinline__ void copy_row(u32 to, u64 from, u32 k, u32 stride) {
 
 // The producer warps of B. Each has 32 rows of every granule; a lane looks their columns up for
 // all lanes.
-__device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count,
-                                     const u16 *__restrict__ b, const Params &p) {
+__device__ __forceinline__ void produce(u32 buffer, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count,
+                                        const u16 *__restrict__ b, const Params &p) {
     u32 lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) - STRIPS, chunk = lane % CHUNKS, row = lane / CHUNKS;
     // Columns past the leading dimension are read from its end instead and never stored.
     u64 from = (u64)__cvta_generic_to_global(b + min(blockIdx.y * COLS + 8 * chunk, p.ldb - 8));
-    u32 stride = 2 * p.ldb, to = ring + (32 * warp + row) * PITCH + 16 * chunk;
+    u32 stride = 2 * p.ldb, to = buffer + (32 * warp + row) * PITCH + 16 * chunk;
     auto look = [&](u32 g) { return __ldg(cols + min(g * GRANULE + 32 * warp + lane, count - 1)); };
     u32 next[DEEP]; // of granules, a column for each lane
     if (count > 0)
@@ -187,7 +187,7 @@ __device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *_
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
+extern "C" __global__ void __launch_bounds__(32 * (STRIPS + PRODUCERS), RESIDENT)
     ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ colidx, const u32 *__restrict__ metadata,
           const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b,
           const float *__restrict__ bias, void *__restrict__ c, Params p) {
@@ -197,13 +197,13 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     if (slot >= p.blocks) return;
     u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const Block *block = (const Block *)index + slot;
-    u32 count = block->count, ring = shared_address(smem), full = shared_address(barriers), empty = full + 8 * STAGES;
+    u32 count = block->count, buffer = shared_address(smem), full = shared_address(barriers), empty = full + 8 * STAGES;
     if (threadIdx.x < STAGES) {
-        barrier_init(full + 8 * threadIdx.x, 32 * FEEDERS);
+        barrier_init(full + 8 * threadIdx.x, 32 * PRODUCERS);
         barrier_init(empty + 8 * threadIdx.x, STRIPS);
     }
     if (warp >= STRIPS) {
-        feed(ring, full, empty, colidx + p.lists + block->cols, count, b, p);
+        produce(buffer, full, empty, colidx + p.lists + block->cols, count, b, p);
         return;
     }
 
@@ -212,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
                   colidx + (u64)first * 16 + lane, (const uint2 *)(granules_of(index, p) + first)};
     Pair next, after; // the next pair and the one after it
     if (pairs > 0) from.load(next, 0);
-    if (AHEAD > 1 && pairs > 1) from.load(after, 1);
+    if (PREFETCH > 1 && pairs > 1) from.load(after, 1);
     __syncthreads(); // the barriers are ready
 
     float acc[TILES][4] = {};
@@ -220,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     auto step = [&](const uint4 &v, u32 meta, u32 row, u32 needs, bool second) __attribute__((always_inline)) {
         window.free(needs & 0xffff);
         window.fill((needs >> 16) + 1);
-        u32 at = ring + row * PITCH, a[4] = {v.x, v.y, v.z, v.w}, x[EARLY][4];
+        u32 at = buffer + row * PITCH, a[4] = {v.x, v.y, v.z, v.w}, x[EARLY][4];
 #pragma unroll
         for (int j = 0; j < EARLY; j++) ldmatrix_trans(x[j], at + 16 * j);
 #pragma unroll
@@ -232,8 +232,8 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
 #pragma unroll 1
     for (u32 i = 0; i < pairs; i++) {
         Pair now = next;
-        if (AHEAD > 1) next = after;
-        if (i + AHEAD < pairs) from.load(AHEAD > 1 ? after : next, i + AHEAD);
+        if (PREFETCH > 1) next = after;
+        if (i + PREFETCH < pairs) from.load(PREFETCH > 1 ? after : next, i + PREFETCH);
         step(now.values[0], now.metadata, now.rows & 0xffff, now.granules.x, false);
         step(now.values[1], now.metadata, now.rows >> 16, now.granules.y, true);
     }

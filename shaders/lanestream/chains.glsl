@@ -16,4 +16,4 @@ OPERAND_A tileOfA(uint mask, uint i, inout uvec2 from) {
     return x;
 }
 
-#include "rests.glsl"
+#include "remainder.glsl"

@@ -51,7 +51,7 @@ const uint TALL = HIGH / TM, BROAD = ACROSS / TN; // in operations
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 
 // stepsOf returns the steps of a part, none past the last.
-uint stepsOf(uint part) { return part < p.parts ? (firstPiece(part + 1) - firstPiece(part)) * p.steps : 0; }
+uint stepsOf(uint split) { return split < p.splits ? (firstPiece(split + 1) - firstPiece(split)) * p.steps : 0; }
 
 // expand writes the values of a chain's word of the mask to columns from `to` on.
 void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
@@ -66,12 +66,12 @@ void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
     }
 }
 
-// restOf returns the sum of a row's COO remainder, for columns j to j+3.
-vec4 restOf(uint row, uint j) {
+// remainderOf returns the sum of a row's COO remainder, for columns j to j+3.
+vec4 remainderOf(uint row, uint j) {
     vec4 sum = vec4(0);
-    uvec2 cols = restCols(), vals = restValues();
-    uint end = restAt(row + 1);
-    for (uint i = restAt(row); i < end; i++) {
+    uvec2 cols = remainderCols(), vals = remainderValues();
+    uint end = remainderAt(row + 1);
+    for (uint i = remainderAt(row); i < end; i++) {
         uvec2 w = Pairs(rowOfB(Words(cols).v[i])).v[j / 4];
         sum += element(vals, i) * vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
     }
@@ -81,11 +81,11 @@ vec4 restOf(uint row, uint j) {
 // fetch loads B's rows of step s of the teams' splits, from split `round` on, into registers.
 void fetch(out uvec4 rows[LOADS], uint round, uint s, uint base) {
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
-        uint n = i * LOCAL + gl_LocalInvocationIndex, r = n / B_ROW, part = round + r / STEP_COLS;
+        uint n = i * LOCAL + gl_LocalInvocationIndex, r = n / B_ROW, split = round + r / STEP_COLS;
         rows[i] = uvec4(0);
         // Rows past B's last are its last, A has zeros there; columns past the leading dimension are never stored.
-        if (s < stepsOf(part))
-            rows[i] = Octets(rowOfB(min((firstPiece(part) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
+        if (s < stepsOf(split))
+            rows[i] = Octets(rowOfB(min((firstPiece(split) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
                           .v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
     }
 }
@@ -102,27 +102,27 @@ void main() {
     uint group = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE,
          t = gl_LocalInvocationIndex;
     if (group >= p.groups) return;
-    uint teams = min(TEAMS, p.parts), team = t / 64, chain = t % 64;
+    uint teams = min(TEAMS, p.splits), team = t / 64, chain = t % 64;
     uint down = gl_SubgroupID % DOWN * HIGH, across = gl_SubgroupID / DOWN * ACROSS;
     bool busy = base + across < p.n; // else the subgroup's columns do not exist
 
     SUM sums[TALL * BROAD];
     [[unroll]] for (uint i = 0; i < TALL * BROAD; i++)
         sums[i] = SUM(0.0);
-    uint most = (p.pieces + p.parts - 1) / p.parts * p.steps; // steps of a part
-    for (uint round = 0; round < p.parts; round += teams) {
-        uint part = round + team, next = chain, steps = team < teams ? stepsOf(part) : 0;
-        uvec2 values, masks, ahead = uvec2(0); // the next step's words of the mask
+    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps; // steps of a part
+    for (uint round = 0; round < p.splits; round += teams) {
+        uint split = round + team, next = chain, steps = team < teams ? stepsOf(split) : 0;
+        uvec2 values, masks, lookahead = uvec2(0); // the next step's words of the mask
         if (steps > 0) {
-            values = at(uvec2(p.values), rowAt(group * p.parts + part), CHAINS * 2);
-            masks = maskAt(group, firstPiece(part) * p.steps);
-            ahead = Pairs(masks).v[chain / 2];
+            values = at(uvec2(p.values), rowAt(group * p.splits + split), CHAINS * 2);
+            masks = maskAt(group, firstPiece(split) * p.steps);
+            lookahead = Pairs(masks).v[chain / 2];
         }
         uvec4 rows[LOADS];
         fetch(rows, round, 0, base);
         for (uint s = 0; s < most; s++) {
-            uvec2 word = ahead >> (chain & 1u);
-            if (s + 1 < steps) ahead = Pairs(masks).v[(s + 1) * 32 + chain / 2];
+            uvec2 word = lookahead >> (chain & 1u);
+            if (s + 1 < steps) lookahead = Pairs(masks).v[(s + 1) * 32 + chain / 2];
             barrier();
             if (s < steps) {
                 expand(team * A_TILE, chain, word.x, values, next);
@@ -161,7 +161,7 @@ void main() {
         for (uint i = t; i < PART * QUADS; i += LOCAL) {
             uint r = h + i / QUADS, row = group * GROUP_ROWS + r, j = base + i % QUADS * 4;
             if (row >= p.rows || j >= p.n) continue;
-            vec4 x = repair(group, r, j, uintBitsToFloat(tileB[i / QUADS * PITCH + i % QUADS]) + restOf(row, j));
+            vec4 x = repair(group, r, j, uintBitsToFloat(tileB[i / QUADS * PITCH + i % QUADS]) + remainderOf(row, j));
             if (storeType == F16) storeHalves(row, j, x);
             else storeFloats(row, j, x);
         }

@@ -67,7 +67,7 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 	v := onCUDA(fmt.Sprintf("cuda_%s_n%d_%v", m.name, cols, t), "kernel.cu", t, spec.Variant{
 		Local: spec.Line(32 * m.warps), Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols),
-			spec.Define("RING", m.ring),
+			spec.Define("BUFFER_BYTES", m.ring),
 			spec.Define("CLUSTER", m.cluster),
 		},
 		Need: spec.Need{Arch: m.arch}, Shared: m.warps * (m.ring + 8*slots),
@@ -123,8 +123,8 @@ func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 	v.Name = fmt.Sprintf("cuda_%s_n%d_%v", []string{"staged", "pairs"}[x.pairs], x.cols, t)
 	v.Local[0] = 32 * (m.warps + x.producers + x.feeders + x.restWarps)
 	v.Consts = append(v.Consts,
-		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_PARTS", stagedParts), spec.Define("B_BYTES", x.bytes),
-		spec.Define("B_STAGES", stages), spec.Define("PRODUCERS", x.producers), spec.Define("REST_WARPS", x.restWarps), spec.Define("FEEDERS", x.feeders),
+		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_SPLITS", stagedParts), spec.Define("B_BYTES", x.bytes),
+		spec.Define("B_STAGES", stages), spec.Define("B_PRODUCERS", x.producers), spec.Define("REMAINDER_WARPS", x.restWarps), spec.Define("A_PRODUCERS", x.feeders),
 	)
 	v.Shared = m.warps*(x.ring+16*slots) + stagedParts*(x.bytes+16*stages)
 	v.Need.Shared = v.Shared

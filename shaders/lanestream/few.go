@@ -33,7 +33,7 @@ func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
 	v := m.variant(t, cols)
 	v.Name = fmt.Sprintf("cuda_few_%sn%d_%v", []string{"", "pairs_"}[layout], cols, t)
 	v.Local[0] = 32 * (m.warps + fewRestWarps(cols))
-	v.Consts = append(v.Consts, spec.Define("PAIRS", layout), spec.Define("REST_WARPS", fewRestWarps(cols)),
+	v.Consts = append(v.Consts, spec.Define("PAIRS", layout), spec.Define("REMAINDER_WARPS", fewRestWarps(cols)),
 		spec.Define("FEW_ROWS", 1))
 	v.Unit.Source, v.Unit.Blob = "few.cu", v.Name+".ptx"
 	v.Overlaps = true

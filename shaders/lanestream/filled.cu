@@ -4,7 +4,7 @@
 // Tile: a panel is (64·p.each × cols). One kernel (FILLS) expands panel p.width. Another multiplies panel p.width in
 // tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 × COLS), and expands panel p.width + 1
 // meanwhile, where there is one; the workspace has room for two, panel i at place i mod 2. Tiles of the last turn are
-// split along K where that gives more clusters work (parts.cuh).
+// split along K where that gives more clusters work (split_k.cuh).
 // Data movement: to expand, a filler warp takes a stream at a time through its stage buffer in shared memory and writes
 // 16 bytes of a row at a time. To multiply, a producer warp loads A by bulk copies and B by TMA; each CTA loads half of
 // B and multicasts it. A launch begins while the one before still runs, and waits for it before it touches anything but
@@ -19,21 +19,21 @@
 //     layout Pairs    column 16k + 4q + j at place 8q + 4k + j
 //
 // Constants: ENTRY, ELEM (half.cuh), PAIRS (the matrix's layout); COLS (a multiple of 64), DEPTH (32 or 64) and STAGES
-// of operands, FILLERS (filler warps of the multiplying kernel, 3 or fewer) and FILL_RING (bytes of their buffers),
+// of operands, FILLERS (filler warps of the multiplying kernel, 3 or fewer) and FILL_BUFFER (bytes of their buffers),
 // MOST_BLOCKS, MOST_SPLITS and LEAST_STAGES (of a split); of the expanding kernel (FILLS is 1) WARPS_OF_BLOCK and
-// RINGS_BYTES. Dynamic shared memory: SHARED_BYTES, or RINGS_BYTES and 64 bytes for each warp.
+// BUFFERS_BYTES. Dynamic shared memory: SHARED_BYTES, or BUFFERS_BYTES and 64 bytes for each warp.
 
 #define HOPPER
-#define RING 16512 // of lanestream.cuh's own, which is not used
+#define BUFFER_BYTES 16512 // of lanestream.cuh's own, which is not used
 #define FIRST_PIECE first_piece
 #include "ordered.cuh"
 #include "pairs.cuh"
 #include "../dense/wgmma.cuh"
 #include "../include/launches.cuh"
-#include "../include/parts.cuh"
+#include "../include/split_k.cuh"
 
 #define THREADS 384
-#define BLOCKS_DOWN 2
+#define CLUSTER_ROWS 2
 #define GROUPS 2 // of 64 rows, of a block's tile
 #define BLOCK_BYTES 4096 // of 64 rows by 32 columns of A
 #define IN_STAGE (DEPTH / STEP_COLS) // blocks of a group
@@ -45,7 +45,7 @@
 #define REPEATED (16 * ROW_BYTES) // of a ring: a word of Places reads 15 rows on from the last one, a step of Pairs 16
 #define UNIT (PAIRS ? 16 : 8) // rows of B that are neighbours in a block's order
 #define SHARED_BYTES \
-    (STAGES * STAGE_BYTES + FILLERS * FILL_RING + 128 + 16 * STAGES + \
+    (STAGES * STAGE_BYTES + FILLERS * FILL_BUFFER + 128 + 16 * STAGES + \
      FILLERS * MOST_SLOTS * 8) // a tensor map, barriers
 
 static_assert(FILLERS <= 3, "one warp of the first four brings operands");
@@ -78,17 +78,17 @@ struct Panel {
     }
 };
 
-// Rest is a lane's position in the COO remainder of a row, from a column on. The next entry is prefetched.
-struct Rest {
+// Remainder is a lane's position in the COO remainder of a row, from a column on. The next entry is prefetched.
+struct Remainder {
     const u32 *cols;
     const u16 *values;
     u32 at, end, col, next;
     u16 value, next_value;
 
-    __device__ __forceinline__ Rest(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from)
-        : cols(index.rest_cols(p)), values(index.rest_values(values_)), at(0), end(0), col(~0u), next(~0u), value(0),
-          next_value(0) {
-        if (row < p.rows) at = index.rest_at(row), end = index.rest_at(row + 1);
+    __device__ __forceinline__ Remainder(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from)
+        : cols(index.remainder_cols(p)), values(index.remainder_values(values_)), at(0), end(0), col(~0u), next(~0u),
+          value(0), next_value(0) {
+        if (row < p.rows) at = index.remainder_at(row), end = index.remainder_at(row + 1);
         for (u32 past = end; at < past;) {
             u32 middle = at + (past - at) / 2;
             if (cols[middle] < from) at = middle + 1;
@@ -150,7 +150,7 @@ struct Filler {
     const u16 *values;
     const Params &p;
     const Panel &panel;
-    u32 ring, barriers, lane; // in shared memory
+    u32 buffer, barriers, lane; // in shared memory
     u32 phases; // bit i: of the i-th barrier
     u32 next[2]; // where the ring has the next values of the lane's chains; for Pairs [0] is the last word that was
                  // taken
@@ -220,28 +220,28 @@ struct Filler {
     }
 
     // stream fills a part of group g of the panel.
-    __device__ __forceinline__ void stream(u32 g, u32 part, u32 ring_bytes) {
-        u64 number = (u64)(panel.first + g) * p.parts + part;
-        u32 first = first_piece(p, part), count = first_piece(p, part + 1) - first, row = index.row(number),
+    __device__ __forceinline__ void stream(u32 g, u32 split, u32 buffer_bytes) {
+        u64 number = (u64)(panel.first + g) * p.splits + split;
+        u32 first = first_piece(p, split), count = first_piece(p, split + 1) - first, row = index.row(number),
             left = (index.row(number + 1) - row) * ROW_BYTES;
         if (count == 0) return;
         u32 piece_bytes = index.piece_rows(number) * ROW_BYTES, mask_bytes = p.steps * MASK_STEP,
             total = count + p.window - 1;
-        u32 slots = min((ring_bytes - REPEATED) / (piece_bytes + mask_bytes), MOST_SLOTS),
-            masks = ring + slots * piece_bytes + REPEATED;
+        u32 slots = min((buffer_bytes - REPEATED) / (piece_bytes + mask_bytes), MOST_SLOTS),
+            masks = buffer + slots * piece_bytes + REPEATED;
         const unsigned char *v = (const unsigned char *)values + (u64)row * ROW_BYTES,
                             *m = (const unsigned char *)mask + ((u64)(panel.first + g) * p.pieces + first) * mask_bytes;
-        wrap = slots * piece_bytes, end = ring + wrap;
-        next[0] = ring + 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0), next[1] = next[0] + 2;
+        wrap = slots * piece_bytes, end = buffer + wrap;
+        next[0] = buffer + 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0), next[1] = next[0] + 2;
         u32 coming = 0, to = 0, arriving = 0;
         auto fetch = [&](u32 slot) { // when all lanes have done with what was there
-            u32 n = min(piece_bytes, left), again = to < REPEATED ? min(n, REPEATED - to) : 0,
+            u32 n = min(piece_bytes, left), mirrored = to < REPEATED ? min(n, REPEATED - to) : 0,
                 bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
-            if (Ring::elected()) {
-                barrier_expect(barrier, n + again + bits);
-                if (n > 0) Ring::bulk(ring + to, v, n, barrier);
-                if (again > 0) Ring::bulk(ring + wrap + to, v, again, barrier);
-                if (bits > 0) Ring::bulk(masks + slot * mask_bytes, m, bits, barrier);
+            if (StageBuffer::elected()) {
+                barrier_expect(barrier, n + mirrored + bits);
+                if (n > 0) StageBuffer::bulk(buffer + to, v, n, barrier);
+                if (mirrored > 0) StageBuffer::bulk(buffer + wrap + to, v, mirrored, barrier);
+                if (bits > 0) StageBuffer::bulk(masks + slot * mask_bytes, m, bits, barrier);
             }
             v += n, left -= n, m += bits, coming++;
             to = slot + 1 == slots ? 0 : to + piece_bytes;
@@ -253,7 +253,7 @@ struct Filler {
         };
         for (u32 j = 0; j < min(slots, total); j++) fetch(j);
         u32 step = first * p.steps, column = step * STEP_COLS, row_of = panel.first + g;
-        Rest above(index, values, p, row_of * GROUP_ROWS + lane, column),
+        Remainder above(index, values, p, row_of * GROUP_ROWS + lane, column),
             below(index, values, p, row_of * GROUP_ROWS + 32 + lane, column);
         u32 mine = lane / 4 * 64 + (lane % 4 ^ lane / 8) * 16; // the lane's place in its first row of a block
         launches_before();
@@ -279,7 +279,7 @@ struct Filler {
             if (coming < total) fetch(slot);
             if (++slot == slots) slot = 0;
         }
-        if (part + 1 == p.parts && step < panel.blocks) { // nothing is there, of a whole stage
+        if (split + 1 == p.splits && step < panel.blocks) { // nothing is there, of a whole stage
 #pragma unroll
             for (u32 r = 0; r < 8; r++) store_words(panel.block(g, step) + mine + r * 512, 0, 0, 0, 0);
         }
@@ -287,65 +287,65 @@ struct Filler {
     }
 
     // fill: body of filler warp `number` out of `warps`.
-    __device__ __forceinline__ void fill(u32 number, u32 warps, u32 ring_bytes) {
+    __device__ __forceinline__ void fill(u32 number, u32 warps, u32 buffer_bytes) {
 #pragma unroll 1
-        for (u32 s = number; s < panel.groups * p.parts; s += warps) stream(s / p.parts, s % p.parts, ring_bytes);
+        for (u32 s = number; s < panel.groups * p.splits; s += warps) stream(s / p.splits, s % p.splits, buffer_bytes);
     }
 };
 
 #if !FILLS
-// Share is a tile of C that a block computes: COLS columns from col on and GROUPS groups of rows, from group on of the
-// panel. Or it is part `part` of the sum of a tile that is cut, the slot-th of these.
-struct Share {
-    u32 group, col, first, last, slot, part; // stages
-    bool split;
+// WorkTile is a tile of C that a block computes: COLS columns from col on and GROUPS groups of rows, from group on of
+// the panel. Or it is part `split` of the sum of a tile that is cut, the slot-th of these.
+struct WorkTile {
+    u32 group, col, first, last, slot, split; // stages
+    bool is_split;
 };
 
 // Work is a CTA's tiles and its layout of shared memory.
 struct Work {
     const Panel &panel;
     u32 stages, full, empty; // barriers of stages
-    u32 rank, cluster, clusters, high, wide, whole, splits, shares;
+    u32 rank, cluster, clusters, high, wide, whole, split_count, work_tiles;
 
     __device__ __forceinline__ Work(const Panel &panel, u32 stages, u32 barriers, const Params &p)
         : panel(panel), stages(stages), full(barriers), empty(barriers + 8 * STAGES) {
-        rank = blockIdx.x % BLOCKS_DOWN, cluster = blockIdx.x / BLOCKS_DOWN, clusters = gridDim.x / BLOCKS_DOWN;
-        high = (panel.groups + GROUPS * BLOCKS_DOWN - 1) / (GROUPS * BLOCKS_DOWN), wide = (p.n + COLS - 1) / COLS;
+        rank = blockIdx.x % CLUSTER_ROWS, cluster = blockIdx.x / CLUSTER_ROWS, clusters = gridDim.x / CLUSTER_ROWS;
+        high = (panel.groups + GROUPS * CLUSTER_ROWS - 1) / (GROUPS * CLUSTER_ROWS), wide = (p.n + COLS - 1) / COLS;
         u32 tiles = high * wide, left = tiles % clusters;
-        splits = left == 0 ? 1 : max(1, min(clusters / left, min(MOST_SPLITS, panel.stages / LEAST_STAGES)));
-        whole = splits > 1 ? tiles - left : tiles, shares = whole + (tiles - whole) * splits;
+        split_count = left == 0 ? 1 : max(1, min(clusters / left, min(MOST_SPLITS, panel.stages / LEAST_STAGES)));
+        whole = split_count > 1 ? tiles - left : tiles, work_tiles = whole + (tiles - whole) * split_count;
     }
-    // share is a cluster's work at a time. Tiles follow each other along the columns of a band of tiles, then down, so
-    // that those at work together have rows of A and columns of B in common. Parts of a tile follow each other, and are
-    // summed at the same time.
-    __device__ __forceinline__ Share share(u32 i) const {
+    // work_tile is a cluster's work at a time. Tiles follow each other along the columns of a band of tiles, then down,
+    // so that those at work together have rows of A and columns of B in common. Parts of a tile follow each other, and
+    // are summed at the same time.
+    __device__ __forceinline__ WorkTile work_tile(u32 i) const {
         const u32 BAND = 8;
-        bool split = i >= whole;
-        u32 slot = split ? (i - whole) / splits : 0, part = split ? (i - whole) % splits : 0, of = split ? splits : 1,
-            tile = split ? whole + slot : i;
+        bool is_split = i >= whole;
+        u32 slot = is_split ? (i - whole) / split_count : 0, split = is_split ? (i - whole) % split_count : 0,
+            of = is_split ? split_count : 1, tile = is_split ? whole + slot : i;
         u32 in = tile % (high * BAND), col = tile / (high * BAND) * BAND, across = min(BAND, wide - col);
-        return {(in / across * BLOCKS_DOWN + rank) * GROUPS,
+        return {(in / across * CLUSTER_ROWS + rank) * GROUPS,
                 (col + in % across) * COLS,
-                panel.stages * part / of,
-                panel.stages * (part + 1) / of,
+                panel.stages * split / of,
+                panel.stages * (split + 1) / of,
                 slot,
-                part,
-                split};
+                split,
+                is_split};
     }
 
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < STAGES; s++) {
             barrier_init(full + 8 * s, 1);
-            barrier_init(empty + 8 * s, GROUPS * BLOCKS_DOWN);
+            barrier_init(empty + 8 * s, GROUPS * CLUSTER_ROWS);
         }
     }
 
-    // bring: body of the producer warp. Columns of B and groups of A past the matrix are not loaded: their results are
-    // never stored.
-    __device__ __forceinline__ void bring(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
+    // produce: body of the producer warp. Columns of B and groups of A past the matrix are not loaded: their results
+    // are never stored.
+    __device__ __forceinline__ void produce(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
-        for (u32 i = cluster; i < shares; i += clusters) {
-            Share x = share(i);
+        for (u32 i = cluster; i < work_tiles; i += clusters) {
+            WorkTile x = work_tile(i);
             u32 slabs = min((p.n - x.col + 63) / 64, COLS / 64),
                 groups = x.group < panel.groups ? min(GROUPS, panel.groups - x.group) : 0;
             for (u32 k = x.first; k < x.last; k++) {
@@ -353,17 +353,17 @@ struct Work {
                 bool by_hand = p.cols % UNIT != 0 && p.cols / DEPTH == k;
                 barrier_wait(empty + 8 * stage, parity);
                 if (by_hand)
-                    bring_last(b, p, to + A_BYTES, SLAB, k * DEPTH, DEPTH, x.col, slabs, lane,
-                               [](u32 r) { return r / STEP_COLS * STEP_COLS + place_of(r % STEP_COLS); });
+                    load_tail(b, p, to + A_BYTES, SLAB, k * DEPTH, DEPTH, x.col, slabs, lane,
+                              [](u32 r) { return r / STEP_COLS * STEP_COLS + place_of(r % STEP_COLS); });
                 if (lane == 0) {
                     barrier_expect(bar, groups * SLAB + (by_hand ? 0 : slabs * SLAB));
                     for (u32 g = 0; g < groups; g++)
-                        Ring::bulk(to + g * SLAB, panel.block(x.group + g, k * IN_STAGE), SLAB, bar);
+                        StageBuffer::bulk(to + g * SLAB, panel.block(x.group + g, k * IN_STAGE), SLAB, bar);
                     if (!by_hand)
-                        for (u32 i = rank; i < slabs * IN_STAGE; i += BLOCKS_DOWN)
+                        for (u32 i = rank; i < slabs * IN_STAGE; i += CLUSTER_ROWS)
                             ordered_copy(to + A_BYTES + i * 32 * 128, map, x.col + 64 * (i / IN_STAGE),
                                          (k * IN_STAGE + i % IN_STAGE) * (STEP_COLS / UNIT), 0, bar,
-                                         (1 << BLOCKS_DOWN) - 1);
+                                         (1 << CLUSTER_ROWS) - 1);
                 }
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
@@ -382,14 +382,14 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
     u32 thread = threadIdx.x % 128, stage = 0, parity = 0, before = 0;
     u64 left = left_of(w.stages + group * SLAB), right = swizzled(w.stages + A_BYTES, SLAB);
 #pragma unroll 1
-    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
-        Share share = w.share(i);
+    for (u32 i = w.cluster; i < w.work_tiles; i += w.clusters) {
+        WorkTile work_tile = w.work_tile(i);
         float acc[1][COLS / 8][4] = {};
         auto release = [&](u32 s) { // by a thread for each block
-            if (thread < BLOCKS_DOWN) barrier_arrive(w.empty + 8 * s, thread);
+            if (thread < CLUSTER_ROWS) barrier_arrive(w.empty + 8 * s, thread);
         };
 #pragma unroll 1
-        for (u32 k = share.first; k < share.last; k++) {
+        for (u32 k = work_tile.first; k < work_tile.last; k++) {
             u64 at = stage * (STAGE_BYTES >> 4); // addresses are in 16 bytes
             barrier_wait(w.full + 8 * stage, parity);
             wgmma_fence();
@@ -398,7 +398,7 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
                 wgmma_sum<ELEM, 0, 1>(acc[0], left + at + ((e / 2 * BLOCK_BYTES + e % 2 * 32) >> 4),
                                       right + at + e * (16 * 128 >> 4));
             wgmma_commit();
-            if (k > share.first) {
+            if (k > work_tile.first) {
                 wgmma_wait<1>(); // the one before is done
                 release(before);
             }
@@ -407,14 +407,15 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
         }
         wgmma_wait<0>();
         wgmma_hold(acc[0]);
-        if (share.first < share.last) release(before);
-        u32 row = share.group + group < w.panel.groups
-                      ? (w.panel.first + share.group + group) * GROUP_ROWS + thread / 32 * 16
+        if (work_tile.first < work_tile.last) release(before);
+        u32 row = work_tile.group + group < w.panel.groups
+                      ? (w.panel.first + work_tile.group + group) * GROUP_ROWS + thread / 32 * 16
                       : p.rows;
-        if (share.split)
-            store_parts<128>(acc, to, p, w.splits, row, share.col, (share.slot * BLOCKS_DOWN + w.rank) * GROUPS + group,
-                             share.part, group + 1, sums, recompute);
-        else store_tiles(acc, to, p, row, share.col, recompute);
+        if (work_tile.is_split)
+            store_split_k<128>(acc, to, p, w.split_count, row, work_tile.col,
+                               (work_tile.slot * CLUSTER_ROWS + w.rank) * GROUPS + group, work_tile.split, group + 1,
+                               sums, recompute);
+        else store_tiles(acc, to, p, row, work_tile.col, recompute);
     }
 }
 #endif
@@ -432,7 +433,7 @@ __device__ __forceinline__ void fill_barriers(u32 at, u32 lane) {
 // As many warps of each block fill as there are streams for, sharing the memory for rings.
 extern "C" __global__ void __launch_bounds__(32 * WARPS_OF_BLOCK, 1)
 #else
-extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS_DOWN, 1, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER_ROWS, 1, 1)
 #endif
     ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values,
           const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
@@ -442,17 +443,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
     u32 at = shared_address(smem), warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
     Panel panel(p.width, work, p);
 #if FILLS
-    u32 warps = min(max((panel.groups * p.parts + gridDim.x - 1) / gridDim.x, 1), WARPS_OF_BLOCK),
-        ring = RINGS_BYTES / warps / 128 * 128;
+    u32 warps = min(max((panel.groups * p.splits + gridDim.x - 1) / gridDim.x, 1), WARPS_OF_BLOCK),
+        buffer = BUFFERS_BYTES / warps / 128 * 128;
     if (warp >= warps) return;
-    u32 barriers = at + RINGS_BYTES + warp * MOST_SLOTS * 8;
+    u32 barriers = at + BUFFERS_BYTES + warp * MOST_SLOTS * 8;
     fill_barriers(barriers, lane);
-    Filler{index, mask, values, p, panel, at + warp * ring, barriers, lane, 0, {0, 0}, 0, 0}.fill(
-        warp * gridDim.x + blockIdx.x, warps * gridDim.x, ring);
+    Filler{index, mask, values, p, panel, at + warp * buffer, barriers, lane, 0, {0, 0}, 0, 0}.fill(
+        warp * gridDim.x + blockIdx.x, warps * gridDim.x, buffer);
     launches_before();
     launches_after();
 #else
-    u32 rings = at + STAGES * STAGE_BYTES, scratch = rings + FILLERS * FILL_RING, barriers = scratch + 128;
+    u32 buffers = at + STAGES * STAGE_BYTES, scratch = buffers + FILLERS * FILL_BUFFER, barriers = scratch + 128;
     Work w(panel, at, barriers, p);
     if (threadIdx.x == 0) {
         w.start();
@@ -470,13 +471,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
             tile_map_acquire(map);
             launches_before();
             launches_after();
-            w.bring(b, map, p, lane);
+            w.produce(b, map, p, lane);
         } else if (FILLERS > 0 && warp <= FILLERS && (p.width + 1) * p.each < p.groups) {
             Panel next(p.width + 1, work, p);
             u32 fill = barriers + 16 * STAGES + (warp - 1) * MOST_SLOTS * 8;
             fill_barriers(fill, lane);
-            Filler{index, mask, values, p, next, rings + (warp - 1) * FILL_RING, fill, lane, 0, {0, 0}, 0, 0}.fill(
-                (warp - 1) * gridDim.x + blockIdx.x, gridDim.x * FILLERS, FILL_RING);
+            Filler{index, mask, values, p, next, buffers + (warp - 1) * FILL_BUFFER, fill, lane, 0, {0, 0}, 0, 0}.fill(
+                (warp - 1) * gridDim.x + blockIdx.x, gridDim.x * FILLERS, FILL_BUFFER);
         }
         __syncwarp();
     } else {

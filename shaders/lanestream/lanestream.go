@@ -66,7 +66,7 @@ type params struct {
 	ldb, ldc      uint32
 	groups        uint32 // of 64 rows
 	each          uint32 // groups of a cluster of blocks; prefill.cu: tiles across a band; filled.cu: groups of a panel
-	parts         uint32 // streams of a group
+	splits        uint32 // split-K: streams of a group
 	pieces        uint32 // of a group
 	steps         uint32 // of a piece
 	window        uint32 // pieces of values that a step may read from
@@ -240,7 +240,7 @@ func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32,
 func paramsOf(s lanestream.Shape, p spec.Problem) params {
 	return params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		groups: uint32(s.Groups), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
+		groups: uint32(s.Groups), splits: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
 		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
 	}
 }

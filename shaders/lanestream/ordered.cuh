@@ -58,12 +58,12 @@ __device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 col
                  : "memory");
 }
 
-// bring_last is called by a warp: it writes `depth` rows of B from row k on, columns from c on, as copies would: 64
+// load_tail is called by a warp: it writes `depth` rows of B from row k on, columns from c on, as copies would: 64
 // columns in each slab of `bytes` bytes, row k + r at place(r). A map has no rows past the last whole unit of its
 // order.
 template <class F>
-__device__ __forceinline__ void bring_last(const u16 *b, const Params &p, u32 to, u32 bytes, u32 k, u32 depth, u32 c,
-                                           u32 slabs, u32 lane, F place) {
+__device__ __forceinline__ void load_tail(const u16 *b, const Params &p, u32 to, u32 bytes, u32 k, u32 depth, u32 c,
+                                          u32 slabs, u32 lane, F place) {
     for (u32 i = lane; i < slabs * depth * 8; i += 32) {
         u32 slab = i / (depth * 8), r = i / 8 % depth, at = i % 8, row = place(r), first = c + slab * 64 + at * 8;
         uint4 x = make_uint4(0, 0, 0, 0);

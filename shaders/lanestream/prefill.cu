@@ -1,21 +1,21 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams of layout Places, f16
 // or bf16, sums in f32, by wgmma with operand A in registers, on compute capability 9.0.
 // Tile: a CTA computes (64·GROUPS × COLS), a consumer warpgroup (64 × COLS): warp w has rows 16w to 16w + 15. A cluster
-// is BLOCKS_DOWN CTAs, one below the other. Persistent clusters take tiles in turn. Where half of them or more would
+// is CLUSTER_ROWS CTAs, one below the other. Persistent clusters take tiles in turn. Where half of them or more would
 // idle in the last turn, the tiles left are split in two along K, one for each CTA of the cluster, and partial sums are
 // added through distributed shared memory.
 // Data movement: while the tensor cores multiply 64 columns of A, the consumer warps expand the next ones from the
 // streams, as kernel.cu does but for a quarter of a chain's positions, and insert the COO remainder. A producer warp
 // loads B in stages (64 × COLS) by TMA, rows in the order of the chains (row 8c + 4h + q of B at row 8c + 2q + h); the
 // cluster's CTAs each multicast a slice of B's columns. A second producer warp loads the streams: values through a
-// buffer of RING_ROWS rows, masks through one of at most MOST_PIECES pieces. A warp for each group counts mask bits, to
-// say where each warp's values of each word begin.
+// buffer of BUFFER_ROWS rows, masks through one of at most MOST_PIECES pieces. A warp for each group counts mask bits,
+// to say where each warp's values of each word begin.
 // Bound by: instructions that expand the masks.
-// Constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (128 or 256), STAGES, BLOCKS_DOWN = 2, RING_ROWS, MOST_BLOCKS.
+// Constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (128 or 256), STAGES, CLUSTER_ROWS = 2, BUFFER_ROWS, MOST_BLOCKS.
 // Dynamic shared memory: SHARED_BYTES + 1792.
 
 #define HOPPER
-#define RING 16512 // which is the other kernel's
+#define BUFFER_BYTES 16512 // which is the other kernel's
 #include "ordered.cuh"
 #include "../include/hopper_registers.cuh"
 
@@ -26,27 +26,27 @@
 #define MOST_PIECES 16 // of a group in shared memory
 #define MASK_BYTES 8192 // of these
 #define REPEATED 32 // rows of the buffer that are mirrored behind it: at most what the chains of a step take
-#define VALUE_BYTES ((RING_ROWS + REPEATED) * ROW_BYTES)
+#define VALUE_BYTES ((BUFFER_ROWS + REPEATED) * ROW_BYTES)
 #define STARTS 3 // stages whose starts of values are known
 #define START_BYTES (128 * 20) // of these: for each thread two places for each word, and a byte of each word's mask
 #define GROUP_BYTES (VALUE_BYTES + MASK_BYTES + STARTS * START_BYTES)
 #define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind: a tensor map, barriers, heads of parts
 
-static_assert(RING_ROWS >= 140 && (RING_ROWS + REPEATED) * ROW_BYTES < 65536,
+static_assert(BUFFER_ROWS >= 140 && (BUFFER_ROWS + REPEATED) * ROW_BYTES < 65536,
               "four pieces of values, and places of 16 bits");
-static_assert(GROUPS == 2 && BLOCKS_DOWN == 2,
+static_assert(GROUPS == 2 && CLUSTER_ROWS == 2,
               "a warp that counts for each group, and a group for each block that adds two parts");
 
 // Each block's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];
 
-// Share is a tile of C that a block computes: of COLS columns from col on and GROUPS groups of rows, from group on. Or
-// it is what these parts of the streams, which are the stages from first to last - 1, add to a tile: the other block of
-// the cluster has the others.
-struct Share {
+// WorkTile is a tile of C that a block computes: of COLS columns from col on and GROUPS groups of rows, from group on.
+// Or it is what these parts of the streams, which are the stages from first to last - 1, add to a tile: the other block
+// of the cluster has the others.
+struct WorkTile {
     u32 group, col;
     u32 from, to, first, last;
-    bool split;
+    bool is_split;
 };
 
 // Work is a CTA's tiles and its layout of shared memory.
@@ -55,7 +55,7 @@ struct Work {
     u32 full, empty, arrived, taken, ready, used; // barriers of stages of B, of pieces, and of starts
     u32 heads, sizes, ends; // of parts, of pieces (rows), and of starts (pieces that end)
     u32 depth; // rows of a stage
-    u32 rank, high, wide, band, whole, shares, cluster, clusters;
+    u32 rank, high, wide, band, whole, work_tiles, cluster, clusters;
     u32 mask_bytes, pieces; // of a piece; pieces of a group in shared memory
 
     __device__ __forceinline__ Work(u32 smem, const Params &p) : stages(smem), groups(smem + STAGES * B_BYTES) {
@@ -64,40 +64,40 @@ struct Work {
         ready = taken + 8 * GROUPS * MOST_PIECES, used = ready + 8 * GROUPS * STARTS;
         heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_PIECES,
         ends = sizes + 4 * GROUPS * MOST_PIECES;
-        rank = blockIdx.x % BLOCKS_DOWN, cluster = blockIdx.x / BLOCKS_DOWN, clusters = gridDim.x / BLOCKS_DOWN;
-        depth = min(p.steps * STEP_COLS, DEPTH), high = (p.groups + GROUPS * BLOCKS_DOWN - 1) / (GROUPS * BLOCKS_DOWN),
-        wide = (p.n + COLS - 1) / COLS;
+        rank = blockIdx.x % CLUSTER_ROWS, cluster = blockIdx.x / CLUSTER_ROWS, clusters = gridDim.x / CLUSTER_ROWS;
+        depth = min(p.steps * STEP_COLS, DEPTH),
+        high = (p.groups + GROUPS * CLUSTER_ROWS - 1) / (GROUPS * CLUSTER_ROWS), wide = (p.n + COLS - 1) / COLS;
         u32 tiles = high * wide, left = tiles % clusters;
-        bool split = p.parts > 1 && 2 * left <= clusters;
-        band = p.each, whole = split ? tiles - left : tiles, shares = tiles + (split ? left : 0);
+        bool is_split = p.splits > 1 && 2 * left <= clusters;
+        band = p.each, whole = is_split ? tiles - left : tiles, work_tiles = tiles + (is_split ? left : 0);
         mask_bytes = p.steps * STEP_BYTES, pieces = min(MASK_BYTES / mask_bytes, MOST_PIECES);
     }
-    // share is a cluster's work at a time. Tiles of a cluster, the blocks' below each other, follow each other along
-    // the columns of a band of tiles, then down, so that A is read once for each band and a band of B stays in the L2
-    // cache.
-    __device__ __forceinline__ Share share(u32 i, const Params &p) const {
-        bool split = i >= whole;
-        u32 tile = split ? whole + (i - whole) / 2 : i, in = tile % (high * band), first = tile / (high * band) * band,
-            across = min(band, wide - first);
-        u32 from = split && rank == 1 ? p.parts / 2 : 0, to = split && rank == 0 ? p.parts / 2 : p.parts;
-        return {(in / across * BLOCKS_DOWN + (split ? (i - whole) % 2 : rank)) * GROUPS,
+    // work_tile is a cluster's work at a time. Tiles of a cluster, the blocks' below each other, follow each other
+    // along the columns of a band of tiles, then down, so that A is read once for each band and a band of B stays in
+    // the L2 cache.
+    __device__ __forceinline__ WorkTile work_tile(u32 i, const Params &p) const {
+        bool is_split = i >= whole;
+        u32 tile = is_split ? whole + (i - whole) / 2 : i, in = tile % (high * band),
+            first = tile / (high * band) * band, across = min(band, wide - first);
+        u32 from = is_split && rank == 1 ? p.splits / 2 : 0, to = is_split && rank == 0 ? p.splits / 2 : p.splits;
+        return {(in / across * CLUSTER_ROWS + (is_split ? (i - whole) % 2 : rank)) * GROUPS,
                 (first + in % across) * COLS,
                 from,
                 to,
                 stage(from, p),
                 stage(to, p),
-                split};
+                is_split};
     }
-    __device__ __forceinline__ u32 stage(u32 part, const Params &p) const {
-        return first_piece(p, part) * p.steps * STEP_COLS / depth;
+    __device__ __forceinline__ u32 stage(u32 split, const Params &p) const {
+        return first_piece(p, split) * p.steps * STEP_COLS / depth;
     }
-    // splits tells whether the cluster's last share is half of a sum.
-    __device__ __forceinline__ bool splits() const { return cluster < shares - whole; }
+    // has_split tells whether the cluster's last share is half of a sum.
+    __device__ __forceinline__ bool has_split() const { return cluster < work_tiles - whole; }
 
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < STAGES; s++) {
             barrier_init(full + 8 * s, 1);
-            barrier_init(empty + 8 * s, GROUPS * BLOCKS_DOWN);
+            barrier_init(empty + 8 * s, GROUPS * CLUSTER_ROWS);
         }
         for (u32 s = 0; s < GROUPS * MOST_PIECES; s++) {
             barrier_init(arrived + 8 * s, 1);
@@ -110,20 +110,21 @@ struct Work {
         barrier_fence();
     }
 
-    // bring_b: body of B's producer warp. Columns of B past the matrix are not loaded: their results are never stored.
-    __device__ __forceinline__ void bring_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
+    // produce_b: body of B's producer warp. Columns of B past the matrix are not loaded: their results are never
+    // stored.
+    __device__ __forceinline__ void produce_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
-        for (u32 i = cluster; i < shares; i += clusters) {
-            Share x = share(i, p);
-            u32 c = x.col, slabs = min((p.n - c + 63) / 64, COLS / 64), one = x.split ? 0 : rank,
-                each = x.split ? 1 : BLOCKS_DOWN;
-            u16 blocks = x.split ? 1 << rank : (1 << BLOCKS_DOWN) - 1;
+        for (u32 i = cluster; i < work_tiles; i += clusters) {
+            WorkTile x = work_tile(i, p);
+            u32 c = x.col, slabs = min((p.n - c + 63) / 64, COLS / 64), one = x.is_split ? 0 : rank,
+                each = x.is_split ? 1 : CLUSTER_ROWS;
+            u16 blocks = x.is_split ? 1 << rank : (1 << CLUSTER_ROWS) - 1;
             for (u32 k = x.first; k < x.last; k++) {
                 u32 to = stages + stage * B_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 if (p.cols % 8 != 0 && p.cols / depth == k) {
-                    bring_last(b, p, to, SLAB, k * depth, depth, c, slabs, lane,
-                               [](u32 r) { return r / 8 * 8 + 2 * (r % 4) + r / 4 % 2; });
+                    load_tail(b, p, to, SLAB, k * depth, depth, c, slabs, lane,
+                              [](u32 r) { return r / 8 * 8 + 2 * (r % 4) + r / 4 % 2; });
                     if (lane == 0) barrier_arrive_here(bar);
                 } else if (lane == 0) {
                     barrier_expect(bar, slabs * depth * 128);
@@ -135,21 +136,21 @@ struct Work {
         }
     }
 
-    // bring_streams: body of a producer thread of A: the streams of group `of` of each tile, piece after piece. A
+    // produce_streams: body of a producer thread of A: the streams of group `of` of each tile, piece after piece. A
     // piece's values may lie in two runs of rows, and the first rows of the ring are repeated behind it.
-    __device__ __forceinline__ void bring_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_,
-                                                  const Params &p) const {
-        u32 ring = groups + of * GROUP_BYTES, bits = ring + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of,
+    __device__ __forceinline__ void produce_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_,
+                                                    const Params &p) const {
+        u32 buffer = groups + of * GROUP_BYTES, bits = buffer + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of,
             gone = taken + 8 * MOST_PIECES * of;
-        u32 row = 0, room = RING_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of,
+        u32 row = 0, room = BUFFER_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of,
             size = sizes + 4 * MOST_PIECES * of;
-        for (u32 i = cluster; i < shares; i += clusters) {
-            Share x = share(i, p);
+        for (u32 i = cluster; i < work_tiles; i += clusters) {
+            WorkTile x = work_tile(i, p);
             u32 g = min(x.group + of, p.groups - 1);
-            for (u32 part = x.from; part < x.to; part++) {
-                u32 first = first_piece(p, part), count = first_piece(p, part + 1) - first;
+            for (u32 split = x.from; split < x.to; split++) {
+                u32 first = first_piece(p, split), count = first_piece(p, split + 1) - first;
                 if (count == 0) continue;
-                u64 stream = (u64)g * p.parts + part;
+                u64 stream = (u64)g * p.splits + split;
                 u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.piece_rows(stream),
                     total = max(count, (rows + each - 1) / each);
                 const unsigned char *v = (const unsigned char *)values_ + (u64)from * ROW_BYTES,
@@ -166,17 +167,20 @@ struct Work {
                         asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(head + 16 * slot),
                                      "r"(row * ROW_BYTES), "r"(count), "r"(total), "r"(total - count)
                                      : "memory");
-                    u32 bar = here + 8 * slot, some = min(n, RING_ROWS - row),
-                        again = row < REPEATED ? min(some, REPEATED - row) : 0, more = min(n - some, REPEATED);
+                    u32 bar = here + 8 * slot, some = min(n, BUFFER_ROWS - row),
+                        mirrored = row < REPEATED ? min(some, REPEATED - row) : 0, more = min(n - some, REPEATED);
                     u32 bytes = j < count ? mask_bytes : 0;
-                    barrier_expect(bar, (n + again + more) * ROW_BYTES + bytes);
-                    if (bytes > 0) Ring::bulk(bits + slot * mask_bytes, m, bytes, bar);
-                    if (some > 0) Ring::bulk(ring + row * ROW_BYTES, v, some * ROW_BYTES, bar);
-                    if (again > 0) Ring::bulk(ring + (RING_ROWS + row) * ROW_BYTES, v, again * ROW_BYTES, bar);
-                    if (n > some) Ring::bulk(ring, v + some * ROW_BYTES, (n - some) * ROW_BYTES, bar);
-                    if (more > 0) Ring::bulk(ring + RING_ROWS * ROW_BYTES, v + some * ROW_BYTES, more * ROW_BYTES, bar);
+                    barrier_expect(bar, (n + mirrored + more) * ROW_BYTES + bytes);
+                    if (bytes > 0) StageBuffer::bulk(bits + slot * mask_bytes, m, bytes, bar);
+                    if (some > 0) StageBuffer::bulk(buffer + row * ROW_BYTES, v, some * ROW_BYTES, bar);
+                    if (mirrored > 0)
+                        StageBuffer::bulk(buffer + (BUFFER_ROWS + row) * ROW_BYTES, v, mirrored * ROW_BYTES, bar);
+                    if (n > some) StageBuffer::bulk(buffer, v + some * ROW_BYTES, (n - some) * ROW_BYTES, bar);
+                    if (more > 0)
+                        StageBuffer::bulk(buffer + BUFFER_ROWS * ROW_BYTES, v + some * ROW_BYTES, more * ROW_BYTES,
+                                          bar);
                     row += n, rows -= n, room -= n, v += n * ROW_BYTES, m += mask_bytes, on++;
-                    if (row >= RING_ROWS) row -= RING_ROWS;
+                    if (row >= BUFFER_ROWS) row -= BUFFER_ROWS;
                     if (++slot == pieces) slot = 0;
                 }
             }
@@ -184,18 +188,19 @@ struct Work {
     }
 };
 
-// Rest is a warp's position in the COO remainder of its 16 rows: lanes 0 to 15 have a row each.
-struct Rest {
+// Remainder is a warp's position in the COO remainder of its 16 rows: lanes 0 to 15 have a row each.
+struct Remainder {
     const u32 *cols;
     const u16 *values;
     u32 at, end, col, value, next, next_value;
 
-    // Rest begins with the first entry from column `from` on.
-    __device__ __forceinline__ Rest(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from,
-                                    u32 lane)
-        : cols(index.rest_cols(p)), values(index.rest_values(values_)), at(0), end(0), col(~0u), value(0), next(~0u),
-          next_value(0) {
-        if (lane < 16 && row + lane < p.rows) at = index.rest_at(row + lane), end = index.rest_at(row + lane + 1);
+    // Remainder begins with the first entry from column `from` on.
+    __device__ __forceinline__ Remainder(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from,
+                                         u32 lane)
+        : cols(index.remainder_cols(p)), values(index.remainder_values(values_)), at(0), end(0), col(~0u), value(0),
+          next(~0u), next_value(0) {
+        if (lane < 16 && row + lane < p.rows)
+            at = index.remainder_at(row + lane), end = index.remainder_at(row + lane + 1);
         for (u32 past = end; from > 0 && at < past;) {
             u32 middle = at + (past - at) / 2;
             if (cols[middle] < from) at = middle + 1;
@@ -292,14 +297,14 @@ struct Stream {
         return ((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101;
     }
     __device__ __forceinline__ void wrap() {
-        const u32 bytes = RING_ROWS * ROW_BYTES;
+        const u32 bytes = BUFFER_ROWS * ROW_BYTES;
         if ((next & 0xffff) >= bytes) next -= bytes;
         if (next >> 16 >= bytes) next -= bytes << 16;
     }
 };
 
-// turned transposes a word: byte i's bit pair j becomes byte j's bit pair i.
-__device__ __forceinline__ u32 turned(u32 x) {
+// transposed transposes a word: byte i's bit pair j becomes byte j's bit pair i.
+__device__ __forceinline__ u32 transposed(u32 x) {
     u32 t = (x ^ x >> 6) & 0x00cc00cc;
     x ^= t ^ t << 6;
     t = (x ^ x >> 12) & 0x0000f0f0;
@@ -313,8 +318,8 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
         used = w.used + 8 * STARTS * group;
     u32 slot = 0, parity = 1, step = 0, bits = 0;
 #pragma unroll 1
-    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
-        Share x = w.share(i, p);
+    for (u32 i = w.cluster; i < w.work_tiles; i += w.clusters) {
+        WorkTile x = w.work_tile(i, p);
 #pragma unroll 1
         for (u32 k = x.first; k < x.last; k++) {
             if (step == 0) bits = stream.begin();
@@ -332,8 +337,8 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
             u32 to = at + slot * START_BYTES + 16 * lane;
 #pragma unroll
             for (u32 t = 0; t < 4; t++) {
-                u32 of = turned(__byte_perm(__byte_perm(m.x, m.y, t | (4 + t) << 4),
-                                            __byte_perm(n.x, n.y, t | (4 + t) << 4), 0x5410));
+                u32 of = transposed(__byte_perm(__byte_perm(m.x, m.y, t | (4 + t) << 4),
+                                                __byte_perm(n.x, n.y, t | (4 + t) << 4), 0x5410));
                 asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + 512 * t), "r"(start[0][t]),
                              "r"(start[1][t]), "r"(start[2][t]), "r"(start[3][t])
                              : "memory");
@@ -373,12 +378,12 @@ template <int I> __device__ __forceinline__ void take_all(u32 mask, u32 (&next)[
 
 // Values is a warp's place in the values of its group.
 struct Values {
-    u32 ring, starts, ready, used, ends, taken, pieces;
+    u32 buffer, starts, ready, used, ends, taken, pieces;
     u32 slot, parity, piece;
     u32 start[4], mask, done; // of the next stage
 
     __device__ __forceinline__ Values(const Work &w, u32 group, u32 thread)
-        : ring(w.groups + group * GROUP_BYTES + 4 * (thread % 32)),
+        : buffer(w.groups + group * GROUP_BYTES + 4 * (thread % 32)),
           starts(w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES + 16 * thread),
           ready(w.ready + 8 * STARTS * group), used(w.used + 8 * STARTS * group), ends(w.ends + 4 * STARTS * group),
           taken(w.taken + 8 * MOST_PIECES * group), pieces(w.pieces), slot(0), parity(0), piece(0) {}
@@ -394,7 +399,8 @@ struct Values {
     __device__ __forceinline__ void take(u32 (&x)[4][4], u32 thread) {
         u32 at[8], y[4][8], last[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) at[2 * i] = ring + (start[i] & 0xffff), at[2 * i + 1] = ring + 2 + (start[i] >> 16);
+        for (int i = 0; i < 4; i++)
+            at[2 * i] = buffer + (start[i] & 0xffff), at[2 * i + 1] = buffer + 2 + (start[i] >> 16);
 #pragma unroll
         for (int i = 0; i < 4; i++) { // of the last chain, whether or not there is a value
             asm volatile("{.reg .u16 x; ld.shared.u16 x, [%1]; cvt.u32.u16 %0, x;}"
@@ -423,8 +429,9 @@ struct Values {
     }
 };
 
-// add_parts adds the sums of the cluster's two blocks: block r gets those of group r. All stages of B are free by then.
-__device__ __forceinline__ void add_parts(float (&d)[COLS / 8][4], const Work &w, u32 group, u32 thread) {
+// add_splits adds the sums of the cluster's two blocks: block r gets those of group r. All stages of B are free by
+// then.
+__device__ __forceinline__ void add_splits(float (&d)[COLS / 8][4], const Work &w, u32 group, u32 thread) {
     u32 at = w.stages + 16 * thread;
     cluster_sync();
     if (group != w.rank) {
@@ -459,17 +466,18 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
     thread %= 128;
     Values from(w, group, thread);
 #pragma unroll 1
-    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
-        Share share = w.share(i, p);
+    for (u32 i = w.cluster; i < w.work_tiles; i += w.clusters) {
+        WorkTile work_tile = w.work_tile(i, p);
         float acc[1][COLS / 8][4] = {};
-        u32 x[4][4], y[4][4], row = (share.group + group) * GROUP_ROWS + 16 * warp;
-        Rest rest(index, values, p, min(row, (p.groups - 1) * GROUP_ROWS + 16 * warp), share.first * w.depth, lane);
+        u32 x[4][4], y[4][4], row = (work_tile.group + group) * GROUP_ROWS + 16 * warp;
+        Remainder remainder(index, values, p, min(row, (p.groups - 1) * GROUP_ROWS + 16 * warp),
+                            work_tile.first * w.depth, lane);
         auto release = [&](u32 s) { // by a thread for each block
-            if (thread < BLOCKS_DOWN) barrier_arrive(w.empty + 8 * s, share.split ? w.rank : thread);
+            if (thread < CLUSTER_ROWS) barrier_arrive(w.empty + 8 * s, work_tile.is_split ? w.rank : thread);
         };
         auto make = [&](u32 k, u32(&r)[4][4]) {
             from.take(r, thread);
-            rest.put(r, (k + 1) * w.depth, lane);
+            remainder.put(r, (k + 1) * w.depth, lane);
         };
         // step multiplies stage k, made in `now`, and makes the next one in `then`, which the stage before was made in.
         auto step = [&](u32 k, u32(&now)[4][4], u32(&then)[4][4]) {
@@ -481,8 +489,8 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
             for (int i = 0; i < 4; i++)
                 wgmma_registers<ELEM>(acc[0], now[i], (u64)above << 32 | (below + (i & each) * (16 * 128 / 16)));
             wgmma_commit();
-            if (k + 1 < share.last) from.look(thread);
-            if (k > share.first) {
+            if (k + 1 < work_tile.last) from.look(thread);
+            if (k > work_tile.first) {
                 wgmma_wait<1>();
 #pragma unroll
                 for (int i = 0; i < 4; i++) wgmma_held(then[i]);
@@ -490,28 +498,28 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
             }
             before = stage;
             if (++stage == STAGES) stage = 0, parity ^= 1;
-            if (k + 1 < share.last) make(k + 1, then);
+            if (k + 1 < work_tile.last) make(k + 1, then);
         };
-        if (share.first < share.last) from.look(thread), make(share.first, x);
+        if (work_tile.first < work_tile.last) from.look(thread), make(work_tile.first, x);
 #pragma unroll 1
-        for (u32 k = share.first;
-             k <
-             share.last;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
+        for (u32 k = work_tile.first;
+             k < work_tile
+                     .last;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
             step(k++, x, y);
-            if (k == share.last) break;
+            if (k == work_tile.last) break;
             step(k++, y, x);
         }
         wgmma_wait<0>();
 #pragma unroll
         for (int i = 0; i < 4; i++) wgmma_held(x[i]), wgmma_held(y[i]);
-        if (share.first < share.last) release(before);
+        if (work_tile.first < work_tile.last) release(before);
         wgmma_hold(acc[0]);
-        if (share.split) add_parts(acc[0], w, group, thread);
-        if (!share.split || group == w.rank) store_tiles(acc, to, p, row, share.col, recompute);
+        if (work_tile.is_split) add_splits(acc[0], w, group, thread);
+        if (!work_tile.is_split || group == w.rank) store_tiles(acc, to, p, row, work_tile.col, recompute);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS_DOWN, 1, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER_ROWS, 1, 1)
     ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values,
           const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           const __grid_constant__ Params p) {
@@ -528,14 +536,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x < 32) {
             tile_map_acquire(map);
-            w.bring_b(b, map, p, threadIdx.x);
+            w.produce_b(b, map, p, threadIdx.x);
         } else if (threadIdx.x < 32 + 32 * GROUPS) {
             count(w, threadIdx.x / 32 - 1, threadIdx.x % 32, p);
         } else if (threadIdx.x >= 96 && threadIdx.x < 96 + GROUPS) {
-            w.bring_streams(threadIdx.x - 96, index, mask, values, p);
+            w.produce_streams(threadIdx.x - 96, index, mask, values, p);
         }
         __syncwarp();
-        if (w.splits()) cluster_sync(), cluster_sync(); // as add_parts
+        if (w.has_split()) cluster_sync(), cluster_sync(); // as add_splits
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         multiply(w, index, values, {c, bias}, p, Entries{index, mask, values, b, &p});

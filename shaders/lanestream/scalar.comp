@@ -67,12 +67,12 @@ void keep(Values x, uint to, uint chain, uint row, uint first) {
     }
 }
 
-// restOf returns entry i of a row's COO remainder.
-float restOf(uint row, uint i) {
+// remainderOf returns entry i of a row's COO remainder.
+float remainderOf(uint row, uint i) {
 #ifdef QUANT
-    return entryOf(restValues(), i, row, Words(restCols()).v[i]);
+    return entryOf(remainderValues(), i, row, Words(remainderCols()).v[i]);
 #else
-    return value(restValues(), i);
+    return value(remainderValues(), i);
 #endif
 }
 
@@ -80,7 +80,7 @@ void main() {
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * 64, first = block * p.each;
     if (first >= p.groups) return;
     uint team = gl_LocalInvocationIndex / 64, me = gl_LocalInvocationIndex % 64;
-    uint share = team / p.each, shares = min(TEAMS / p.each, p.parts), group = first + team % p.each;
+    uint share = team / p.each, shares = min(TEAMS / p.each, p.splits), group = first + team % p.each;
     bool works = share < shares && group < p.groups;
 
     uint width = 1;
@@ -91,15 +91,15 @@ void main() {
     vec4 acc[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; r++)
         acc[r] = vec4(0);
-    uint most = (p.pieces + p.parts - 1) / p.parts * p.steps * 2; // words of a part
-    for (uint round = 0; round < p.parts; round += shares) {
-        uint part = round + share, words = 0, begin = 0, next = me, last = 0;
+    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps * 2; // words of a part
+    for (uint round = 0; round < p.splits; round += shares) {
+        uint split = round + share, words = 0, begin = 0, next = me, last = 0;
         uvec2 values = uvec2(p.values), masks = uvec2(p.mask);
-        if (works && part < p.parts) {
-            uint row = rowAt(group * p.parts + part);
-            begin = firstPiece(part) * p.steps;
-            words = firstPiece(part + 1) * p.steps * 2 - 2 * begin;
-            last = max((rowAt(group * p.parts + part + 1) - row) * CHAINS, 1) - 1;
+        if (works && split < p.splits) {
+            uint row = rowAt(group * p.splits + split);
+            begin = firstPiece(split) * p.steps;
+            words = firstPiece(split + 1) * p.steps * 2 - 2 * begin;
+            last = max((rowAt(group * p.splits + split + 1) - row) * CHAINS, 1) - 1;
             if (last > 0) values = at(values, row, CHAINS * VALUE_BYTES);
             if (words > 0) masks = maskAt(group, begin);
         }
@@ -134,9 +134,9 @@ void main() {
         [[unroll]] for (uint i = 1; i < ROWS; i++)
             acc[i - 1] = acc[i];
         if (works && row + r < p.rows) {
-            uint end = restAt(row + r + 1);
-            for (uint i = restAt(row + r) + share * slices + slice; i < end; i += shares * slices)
-                x += restOf(row + r, i) * quad(rowOfB(Words(restCols()).v[i]), from);
+            uint end = remainderAt(row + r + 1);
+            for (uint i = remainderAt(row + r) + share * slices + slice; i < end; i += shares * slices)
+                x += remainderOf(row + r, i) * quad(rowOfB(Words(remainderCols()).v[i]), from);
         }
         if (shares * slices > 1) {
             barrier();

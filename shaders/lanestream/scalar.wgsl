@@ -45,33 +45,35 @@ fn exact(i: u32) -> f32 { return {{if .QUANT}}value(i){{else}}element(values[i /
 
 // The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row
 // after row.
-fn streams() -> u32 { return p.groups * p.parts; }
-fn rest_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
-fn rest_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
-// rest_values is the place of the remainder's values, which lie behind those of the streams.
-fn rest_values() -> u32 { return 64u * index[streams()]; }
-fn stored(value: u32) -> bool { return ((rest_col(rest_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u; }
+fn streams() -> u32 { return p.groups * p.splits; }
+fn remainder_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
+fn remainder_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
+// remainder_values is the place of the remainder's values, which lie behind those of the streams.
+fn remainder_values() -> u32 { return 64u * index[streams()]; }
+fn stored(value: u32) -> bool {
+    return ((remainder_col(remainder_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u;
+}
 // scale_of returns what a value is multiplied with.
 {{if .QUANT}}
 fn scale_of(row: u32, col: u32) -> f32 {
-    let first = rest_at(p.rows) + 2u * index[streams()];
-    return bitcast<f32>(rest_col(first + row * ((p.cols + 127u) / 128u) + col / 128u));
+    let first = remainder_at(p.rows) + 2u * index[streams()];
+    return bitcast<f32>(remainder_col(first + row * ((p.cols + 127u) / 128u) + col / 128u));
 }
 {{else}}
 fn scale_of(row: u32, col: u32) -> f32 { return 1.0; }
 {{end}}
-fn first_piece(part: u32) -> u32 { return p.pieces * part / p.parts; }
+fn first_piece(split: u32) -> u32 { return p.pieces * split / p.splits; }
 fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.pieces * p.steps + step) * 64u + i]; }
 
 // entries returns the sum of row r of a group's entries times column j of B.
 fn entries(group: u32, r: u32, j: u32) -> f32 {
     var sum = Terms(0.0, 0u);
     let mine = ((r >> 3u) & 1u) | ((r >> 4u) << 2u); // the row's positions but for bit 1
-    for (var part = 0u; part < p.parts; part = part + 1u) {
+    for (var split = 0u; split < p.splits; split = split + 1u) {
         for (var chain = 8u * (r & 7u); chain < 8u * (r & 7u) + 8u; chain = chain + 1u) {
-            var at = 64u * index[group * p.parts + part] + chain;
-            let end = first_piece(part + 1u) * p.steps;
-            for (var s = first_piece(part) * p.steps; s < end; s = s + 1u) {
+            var at = 64u * index[group * p.splits + split] + chain;
+            let end = first_piece(split + 1u) * p.steps;
+            for (var s = first_piece(split) * p.steps; s < end; s = s + 1u) {
                 for (var w = 0u; w < 2u; w = w + 1u) {
                     let word = mask_word(group, s, chain / 2u * 2u + w) >> (chain & 1u);
                     for (var i = 0u; i < 16u; i = i + 1u) {
@@ -87,10 +89,10 @@ fn entries(group: u32, r: u32, j: u32) -> f32 {
         }
     }
     let row = group * 64u + r;
-    let end = rest_at(row + 1u);
-    for (var i = rest_at(row); i < end; i = i + 1u) {
-        let k = rest_col(i);
-        sum = add_term(sum, scale_of(row, k) * exact(rest_values() + i), b_element(k, j));
+    let end = remainder_at(row + 1u);
+    for (var i = remainder_at(row); i < end; i = i + 1u) {
+        let k = remainder_col(i);
+        sum = add_term(sum, scale_of(row, k) * exact(remainder_values() + i), b_element(k, j));
     }
     return total(sum);
 }
@@ -113,13 +115,13 @@ fn keep(to: u32, chain: u32, i: u32, x: f32, row: u32, col: u32) {
         {{if .QUANT}} * scale_of(min(row + r, p.rows - 1u), min(col + k, p.cols - 1u)){{end}};
 }
 
-// rest returns the sum of a share of row r's COO remainder, for columns j to j+3.
-fn rest(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
+// remainder returns the sum of a share of row r's COO remainder, for columns j to j+3.
+fn remainder(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
     var sum = vec4<f32>();
-    let end = rest_at(row + 1u);
-    for (var i = rest_at(row) + share; i < end; i = i + shares) {
-        let col = rest_col(i);
-        sum = sum + scale_of(row, col) * value(rest_values() + i) * b_quad(col, j);
+    let end = remainder_at(row + 1u);
+    for (var i = remainder_at(row) + share; i < end; i = i + shares) {
+        let col = remainder_col(i);
+        sum = sum + scale_of(row, col) * value(remainder_values() + i) * b_quad(col, j);
     }
     return sum;
 }
@@ -132,7 +134,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
     let team = t / 64u;
     let me = t % 64u;
     let share = team / p.each;
-    let shares = min(TEAMS / p.each, p.parts);
+    let shares = min(TEAMS / p.each, p.splits);
     let group = first + team % p.each;
     let works = share < shares && group < p.groups;
 
@@ -146,17 +148,17 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
 {{range $r := .ROWS}}
     var acc{{$r}} = vec4<f32>();{{end}}
 
-    let most = (p.pieces + p.parts - 1u) / p.parts * p.steps * 2u; // words of a part
-    for (var round = 0u; round < p.parts; round = round + shares) {
-        let part = round + share;
+    let most = (p.pieces + p.splits - 1u) / p.splits * p.steps * 2u; // words of a part
+    for (var round = 0u; round < p.splits; round = round + shares) {
+        let split = round + share;
         var words = 0u;
         var begin = 0u;
         var next = me;
         var end = 0u; // the stream's last value
-        if (works && part < p.parts) {
-            let stream = group * p.parts + part;
-            begin = first_piece(part) * p.steps;
-            words = first_piece(part + 1u) * p.steps * 2u - 2u * begin;
+        if (works && split < p.splits) {
+            let stream = group * p.splits + split;
+            begin = first_piece(split) * p.steps;
+            words = first_piece(split + 1u) * p.steps * 2u - 2u * begin;
             next = 64u * index[stream] + me;
             end = 64u * index[stream + 1u] - min(1u, 64u * index[stream + 1u]);
         }
@@ -201,7 +203,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
         var x = acc0;
 {{$last := 0}}{{range $r := .ROWS}}{{if $r}}
         acc{{$last}} = acc{{$r}};{{end}}{{$last = $r}}{{end}}
-        if (works && row + r < p.rows) { x = x + rest(row + r, share * slices + slice, shares * slices, column); }
+        if (works && row + r < p.rows) { x = x + remainder(row + r, share * slices + slice, shares * slices, column); }
         if (shares * slices > 1u) {
             workgroupBarrier();
             for (var i = 0u; i < 4u; i = i + 1u) { tile[4u * t + i] = x[i]; }

@@ -4,13 +4,13 @@
 #pragma once
 #include "tiles.cuh"
 
-#define LANES (32 * PRODUCERS / B_PARTS) // that load B of a split
+#define LANES (32 * B_PRODUCERS / B_SPLITS) // that load B of a split
 
-// rest_sums is the offset of a remainder warp's sums in shared memory.
-__device__ __forceinline__ u32 rest_sums(u32 number) {
-    return RING >= 2 * SUMS
-               ? number * RING + SUMS
-               : (WARPS * (RING + MOST_SLOTS * 16) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 +
+// remainder_sums is the offset of a remainder warp's sums in shared memory.
+__device__ __forceinline__ u32 remainder_sums(u32 number) {
+    return BUFFER_BYTES >= 2 * SUMS
+               ? number * BUFFER_BYTES + SUMS
+               : (WARPS * (BUFFER_BYTES + MOST_SLOTS * 16) + B_SPLITS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 +
                      number * SUMS;
 }
 
@@ -36,11 +36,11 @@ struct Panel {
     }
 };
 
-// bring: body of the producer warps of B, LANES lanes for each split. (With waits on the barriers in place of looks and
-// sleeps all other warps are slower.)
-__device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any,
-                                      bool straight, u32 lane) {
-    u32 first = FIRST_PIECE(p, part), count = any ? FIRST_PIECE(p, part + 1) - first : 0, rows = p.steps * B_ROWS,
+// produce: body of the producer warps of B, LANES lanes for each split. (With waits on the barriers in place of looks
+// and sleeps all other warps are slower.)
+__device__ __forceinline__ void produce(const Panel &panel, const u16 *b, const Params &p, u32 split, u32 col, bool any,
+                                        bool straight, u32 lane) {
+    u32 first = FIRST_PIECE(p, split), count = any ? FIRST_PIECE(p, split + 1) - first : 0, rows = p.steps * B_ROWS,
         slot = 0, parity = 1, j = 0;
     u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
     bool in = col + 8 * c < p.ldb;
@@ -52,7 +52,7 @@ __device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Pa
             if (straight) {
                 if (l == 0) {
                     barrier_expect(full, panel.stage);
-                    Ring::bulk(at, b + (u64)(first + j) * rows * COLS, panel.stage, full);
+                    StageBuffer::bulk(at, b + (u64)(first + j) * rows * COLS, panel.stage, full);
                 }
             } else {
 #pragma unroll 4

@@ -17,4 +17,4 @@ OPERAND_A tileOfA(uint mask, uint i, uint h, inout uint from) {
     return x;
 }
 
-#include "rests.glsl"
+#include "remainder.glsl"

@@ -56,20 +56,20 @@ void sync() {
 uint pieceRows; // of values
 uint octet, last; // where the lane reads the stream's first piece, and the last octet that there is
 const uint LOADS = (PIECE + 1) / 2; // octets of a piece for each lane
-uvec4 ahead[LOADS]; // the next piece's
+uvec4 lookahead[LOADS]; // the next piece's
 
 // fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j, bool due) {
     uint from = due ? octet + j * pieceRows * 16 : last;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
-        ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
+        lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
 // keep puts the piece that was fetched behind others of the subgroup.
 void keep(uint others) {
     uint n = pieceRows * 16, to = room() * 16 + lane() + others * n;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
-        if (i * 32 + lane() < n) octets.v[to + i * 32] = ahead[i];
+        if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
 // move puts the second piece where the first one was, and the one that was fetched behind it. Lanes read past a piece
@@ -83,7 +83,7 @@ void move() {
         if (i * 32 + lane() < n) octets.v[to + i * 32] = x[i];
     to += n;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
-        if (i * 32 + lane() < n) octets.v[to + i * 32] = ahead[i];
+        if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
 // B's rows for a step: the lane's columns of eight, which are 16·k + 8·h + 2·q + e for chain h of lane (g, q), as
@@ -134,9 +134,9 @@ void word(uint mask, inout uvec2 from, Columns c) {
 }
 
 // multiply adds a stream's product. col is the first column of B.
-void multiply(uint group, uint part, uint col) {
-    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps,
-         steps = firstPiece(part + 1) * p.steps - first;
+void multiply(uint group, uint split, uint col) {
+    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
+         steps = firstPiece(split + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 16 + lane(), last = max(rowAt(streams()) * 16, 1) - 1;
     pieceRows = pieceRowsAt(stream);
@@ -172,8 +172,8 @@ void multiply(uint group, uint part, uint col) {
     }
 }
 
-// leave stores the sums of a band of rows to shared memory.
-void leave(uint band) {
+// writeSums stores the sums of a band of rows to shared memory.
+void writeSums(uint band) {
     uint g = lane() >> 2, t = lane() & 3u, to = gl_SubgroupID * SUM_WORDS;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         if (i / (4 / BANDS) != band) continue;
@@ -185,8 +185,8 @@ void leave(uint band) {
     sync();
 }
 
-// addRests adds a share of a band's COO remainder: TILES lanes a row, each with 8 columns.
-void addRests(uint first, uint share, uint shares, uint base) {
+// addRemainders adds a share of a band's COO remainder: TILES lanes a row, each with 8 columns.
+void addRemainders(uint first, uint share, uint shares, uint base) {
     uint to = lane() % TILES * 8;
     for (uint r = lane() / TILES; r < BAND; r += 32 / TILES) {
         uint row = first + r, at_ = gl_SubgroupID * SUM_WORDS + r * PITCH + to;
@@ -194,7 +194,7 @@ void addRests(uint first, uint share, uint shares, uint base) {
         float x[8];
         [[unroll]] for (uint e = 0; e < 8; e++)
             x[e] = uintBitsToFloat(words.v[at_ + e]);
-        addRest(row, share, shares, base + to, x);
+        addRemainder(row, share, shares, base + to, x);
         [[unroll]] for (uint e = 0; e < 8; e++)
             words.v[at_ + e] = floatBitsToUint(x[e]);
     }
@@ -219,19 +219,19 @@ void store(uint first, uint band, uint shares, uint base) {
 
 void main() {
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE;
-    uint first = block * p.each, share = gl_SubgroupID / p.each, shares = min(SUBS / p.each, p.parts);
+    uint first = block * p.each, share = gl_SubgroupID / p.each, shares = min(SUBS / p.each, p.splits);
     if (first >= p.groups) return;
     uint group = first + gl_SubgroupID % p.each;
     bool any = share < shares && group < p.groups;
     [[unroll]] for (uint i = 0; i < 4 * TILES; i++)
         sums[i] = SUM(0.0);
     if (any)
-        for (uint part = share; part < p.parts; part += shares) multiply(group, part, base);
+        for (uint split = share; split < p.splits; split += shares) multiply(group, split, base);
     barrier();
     [[unroll]] for (uint band = 0; band < BANDS; band++) {
         if (any) {
-            leave(band);
-            addRests(group * GROUP_ROWS + band * BAND, share, shares, base);
+            writeSums(band);
+            addRemainders(group * GROUP_ROWS + band * BAND, share, shares, base);
         }
         barrier();
         store(first, band, shares, base);

@@ -142,7 +142,7 @@ struct Warp {
             barrier_wait(stream.barriers + 8 * arriving, parity);
             if (++arriving == stream.slots) arriving = 0, parity ^= 1;
         };
-        for (u32 j = 0; j < stream.ahead; j++) wait();
+        for (u32 j = 0; j < stream.lookahead; j++) wait();
 #pragma unroll 1
         for (u32 j = 0; j < stream.count; j++) {
             u32 in = LATE ? mask_slot : slot;
@@ -158,9 +158,9 @@ struct Warp {
         __syncwarp();
     }
 
-    // leave stores the sums to shared memory.
-    __device__ __forceinline__ void leave(float *sums, u32 lane) const {
-        leave_pairs(sums, lane, [&](int i, int t, int h) {
+    // write_sums stores the sums to shared memory.
+    __device__ __forceinline__ void write_sums(float *sums, u32 lane) const {
+        write_sum_pairs(sums, lane, [&](int i, int t, int h) {
             float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];
             if (HALVES == 2) x += acc[i][HALVES - 1][t][2 * h], y += acc[i][HALVES - 1][t][2 * h + 1];
             return make_float2(x, y);

@@ -44,7 +44,7 @@ const uint B_LOADS = STAGE / LOCAL;
 
 SUM sums[32]; // of operation t of 16 rows i: 8·i + t
 
-uvec4 ahead[A_LOADS]; // the next piece's
+uvec4 lookahead[A_LOADS]; // the next piece's
 struct Rows {
     uvec4 v[B_LOADS];
 };
@@ -57,14 +57,14 @@ uint room; // the group's first octet of shared memory
 void fetch(uint j) {
     uint from = octet + j * pieceRows * 8;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
-        ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
+        lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
 }
 
 // keep puts the piece that was fetched behind others of the group.
 void keep(uint others) {
     uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + others * n + t;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
-        if (i * 64 + t < n) octets.v[to + i * 64] = ahead[i];
+        if (i * 64 + t < n) octets.v[to + i * 64] = lookahead[i];
 }
 
 // move puts all pieces but the first where those before them were, and the one that was fetched behind them.
@@ -114,9 +114,9 @@ void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
 }
 
 // multiply adds the product of a part's stream.
-void multiply(uint group, uint part, uvec2 b, uint across) {
-    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps,
-         steps = firstPiece(part + 1) * p.steps - first;
+void multiply(uint group, uint split, uvec2 b, uint across) {
+    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
+         steps = firstPiece(split + 1) * p.steps - first;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + gl_LocalInvocationIndex % 64, last = max(rowAt(streams()) * 8, 1) - 1;
@@ -163,7 +163,7 @@ void main() {
     room = down * ROOM * 8;
     [[unroll]] for (uint i = 0; i < 32; i++)
         sums[i] = SUM(0.0);
-    for (uint part = 0; part < p.parts; part++) multiply(group, part, b, across);
+    for (uint split = 0; split < p.splits; split++) multiply(group, split, b, across);
     barrier();
 
     // A lane has of row g + 8·h of 16, in operation t's elements 2·h and 2·h + 1, columns 16·q + t and 16·q + 8 + t.
@@ -187,7 +187,7 @@ void main() {
                 float x[8];
                 [[unroll]] for (uint e = 0; e < 8; e++)
                     x[e] = uintBitsToFloat(words.v[mine + (8 * h + g) * pitch + 16 * q + c + e]);
-                addRest(row, 0, 1, j + c, x);
+                addRemainder(row, 0, 1, j + c, x);
                 vec4 y = vec4(x[0], x[1], x[2], x[3]);
                 [[dont_unroll]] for (uint e = c; e < c + 8 && j + e < p.n; e += 4) {
                     y = repair(group, r, j + e, y);

@@ -51,7 +51,7 @@ __device__ __forceinline__ void wide(const float *values, const u32 *index, cons
     u32 mine = t & ((1u << log) - 1), mine_row = t >> log;
     u32 in_stage = mine / p.keep * p.every; // the group's first row of B
 
-    auto bring = [&](u32 stage) {
+    auto load_stage = [&](u32 stage) {
         unsigned char *to = smem + (stage & 1) * STAGE_BYTES;
         u32 shared = shared_address(to) + A_BYTES;
         u32 rows = per * p.every, start = stage * rows;
@@ -79,11 +79,11 @@ __device__ __forceinline__ void wide(const float *values, const u32 *index, cons
 
     float acc[WARP_COLS] = {};
     u32 row = warp % GROUPS * 32 + lane, col = warp / GROUPS * WARP_COLS;
-    bring(0);
+    load_stage(0);
     for (u32 stage = 0; stage < stages; stage++) {
         copy_wait<0>();
         __syncthreads();
-        if (stage + 1 < stages) bring(stage + 1);
+        if (stage + 1 < stages) load_stage(stage + 1);
         const float2 *a = (const float2 *)(smem + (stage & 1) * STAGE_BYTES) + row;
         const Chunk<EACH> *rows =
             (const Chunk<EACH> *)(smem + (stage & 1) * STAGE_BYTES + A_BYTES) + col / EACH * B_PITCH;

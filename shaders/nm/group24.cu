@@ -10,7 +10,7 @@
 // that made all steps slower.)
 // Bound by: the sparse tensor cores for wide C, L2 to shared memory else.
 // Constants: ENTRY, ELEM (half.cuh), COLS (64, 128 or 256), STAGES (of a tile of 256 rows). Dynamic shared memory:
-// SHARED_BYTES + 256 + 8·REST_BYTES (remainder hooks, rest.cuh).
+// SHARED_BYTES + 256 + 8·REMAINDER_BYTES (remainder hooks, remainder.cuh).
 
 #include "group24.cuh"
 #include "../include/bulk.cuh"
@@ -44,13 +44,13 @@ template <int TALL, int DOWN> struct Work {
     static_assert(RING >= 2, "a stage is brought while another is read");
     static_assert(SLAB / DOWN % 1024 == 0, "parts of a tile of B keep the exchange of chunks");
 
-    u32 ring, full,
+    u32 pipeline, full,
         empty; // shared memory: stages, a barrier each for copies that have come and for stages that are read
     u32 down, across; // of this block in its cluster
     u32 steps, high, tiles, cluster, clusters;
 
     __device__ __forceinline__ Work(u32 smem, const Params &p)
-        : ring(smem), full(smem + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
+        : pipeline(smem), full(smem + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
         u32 rank = blockIdx.x % CLUSTER;
         down = rank % DOWN, across = rank / DOWN;
         steps = pieces24(p);
@@ -74,9 +74,9 @@ template <int TALL, int DOWN> struct Work {
         barrier_fence();
     }
 
-    // bring: body of the producer thread. A stage is free once all groups of the cluster have read it. Columns of B
+    // produce: body of the producer thread. A stage is free once all groups of the cluster have read it. Columns of B
     // past the matrix are not loaded: zeros would take long, and their results are never stored.
-    __device__ __forceinline__ void bring(const unsigned char *values, const TileMap *map, const Params &p) const {
+    __device__ __forceinline__ void produce(const unsigned char *values, const TileMap *map, const Params &p) const {
         u16 a_blocks = 0, b_blocks = ((1 << DOWN) - 1) << DOWN * across;
         for (int i = 0; i < ACROSS; i++) a_blocks |= 1 << (i * DOWN + down);
         u32 stage = 0, parity = 1;
@@ -87,7 +87,7 @@ template <int TALL, int DOWN> struct Work {
                 values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / ACROSS);
             u32 slabs = slabs_inside(p, c, COLS / 64);
             for (u32 k = 0; k < steps; k++) {
-                u32 to = ring + stage * STAGE_BYTES, bar = full + 8 * stage;
+                u32 to = pipeline + stage * STAGE_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 barrier_expect(bar, slabs * SLAB + VALUES);
                 for (u32 i = 0; i < slabs; i++)
@@ -102,14 +102,14 @@ template <int TALL, int DOWN> struct Work {
 
     // multiply is the work of group 0 or 1 of four warps.
     template <class F>
-    __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, REST rest,
-                                             F recompute) const {
+    __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p,
+                                             REMAINDER remainder, F recompute) const {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
         auto release = [&](u32 s) { // by a thread for each block
             if (lane < CLUSTER) barrier_arrive(empty + 8 * s, lane);
         };
         auto strip = [&](u32 tile) { return row(tile) + group * TALL * 64 + lane / 32 * 16; }; // of the warp
-        auto more = rest.template gather<TALL, 64, COLS / 8>(p);
+        auto more = remainder.template gather<TALL, 64, COLS / 8>(p);
         more.look(strip(cluster));
         more.find();
         launches_before(); // what it reads of B, and C, the launches before may still write and read
@@ -127,7 +127,7 @@ template <int TALL, int DOWN> struct Work {
                 for (int i = 0; i < TALL; i++) load_places(x[i], from + (u64)four * 512 + i * 128);
             };
             auto step = [&](u32 k, u32(&x)[TALL][4], int at, u32(&y)[TALL][4], int last) {
-                u32 b = ring + stage * STAGE_BYTES, a = b + B_BYTES + group * TALL * PIECE_VALUES;
+                u32 b = pipeline + stage * STAGE_BYTES, a = b + B_BYTES + group * TALL * PIECE_VALUES;
                 barrier_wait(full + 8 * stage, parity);
                 multiply_pieces(acc, a, b, x, at);
                 if (k > 0) {
@@ -161,7 +161,7 @@ __device__ __forceinline__ void group_sync(u32 threads, u32 barrier) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
-          REST_ARGS const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          REMAINDER_ARGS const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
     extern __shared__ __align__(1024) unsigned char smem[];
     // with calls f with the work of this launch.
@@ -186,12 +186,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0)
             with([&](const auto &work)
-                     __attribute__((always_inline)) { work.bring((const unsigned char *)values, &map, p); });
+                     __attribute__((always_inline)) { work.produce((const unsigned char *)values, &map, p); });
         __syncwarp();
         if (p.wide != 0) cluster_sync();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        REST more = REST_OF(shared_address(smem) + SHARED_BYTES + 256 + (threadIdx.x - 128) / 32 * REST_BYTES, b);
+        REMAINDER more =
+            REMAINDER_OF(shared_address(smem) + SHARED_BYTES + 256 + (threadIdx.x - 128) / 32 * REMAINDER_BYTES, b);
         with([&](const auto &work) __attribute__((always_inline)) {
             work.multiply(group - 1, (const uint4 *)index, {c, bias}, p, more, more.entries(entries, p));
         });

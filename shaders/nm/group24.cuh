@@ -2,7 +2,7 @@
 
 #pragma once
 #include "nm.cuh"
-#include "rest.cuh"
+#include "remainder.cuh"
 #include "../include/hopper_sparse.cuh"
 
 // A piece is 64 rows by 64 columns; four of them, of 256 rows, follow each other before the next columns.

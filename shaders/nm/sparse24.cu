@@ -28,7 +28,7 @@ __device__ __forceinline__ u32 b_at(u32 k, u32 c) { return (c >> 3) * SLAB + k *
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
-          REST_ARGS const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          REMAINDER_ARGS const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), t = threadIdx.x, lane = t & 31, warp = t >> 5;
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     copy_wait<0>();
     __syncthreads(); // the stages are free
-    REST more = REST_OF(ring + warp * REST_BYTES, b);
+    REMAINDER more = REMAINDER_OF(ring + warp * REMAINDER_BYTES, b);
     auto gather = more.gather<WARP_ROWS / 16, 16, WARP_COLS / 8>(p);
     gather.look(panel * ROWS + wr);
     gather.find();

@@ -23,8 +23,8 @@ shared vec4 values[STAGE * R / 4];
 shared uint cols[STAGE];
 shared vec4 sums[LOCAL];
 
-// bring copies m condensed columns from number s on to shared memory.
-void bring(Panel a, uint r, uint s, uint m) {
+// loadStage copies m condensed columns from number s on to shared memory.
+void loadStage(Panel a, uint r, uint s, uint m) {
     for (uint i = gl_LocalInvocationIndex; i < m * R / 4; i += LOCAL)
         values[i] = quad(at(a.values, s + i / (R / 4), p.tall * ELEM_BYTES), r / 4 + i % (R / 4));
     for (uint i = gl_LocalInvocationIndex; i < m; i += LOCAL) cols[i] = min(columnOf(a, s + i), p.cols - 1);
@@ -48,7 +48,7 @@ void main() {
     for (uint s = 0; s < a.count; s += STAGE) {
         uint m = min(STAGE, a.count - s);
         barrier();
-        bring(a, r0, s, m);
+        loadStage(a, r0, s, m);
         barrier();
         for (uint q = slice; q < m; q += slices) {
             vec4 x = quad(rowOfB(cols[q]), from);

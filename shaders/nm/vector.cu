@@ -16,10 +16,10 @@
 #if HOPPER
 #include "../include/hopper.cuh"
 #define WARPS ((V / 64) * (COLS / 128) * 4)
-#define AHEAD (STAGES - 2) // stages loaded before they are needed; one is still being read
+#define PREFETCH (STAGES - 2) // stages loaded before they are needed; one is still being read
 #else
 #define WARPS ((V / WARP_ROWS) * (COLS / WARP_COLS))
-#define AHEAD (STAGES - 1)
+#define PREFETCH (STAGES - 1)
 #endif
 #define THREADS (32 * WARPS)
 #define A_ROW (V * 2) // bytes of a condensed column
@@ -88,17 +88,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     };
     if (tiles > 0) look(0);
 #pragma unroll
-    for (int s = 0; s < AHEAD; s++) {
+    for (int s = 0; s < PREFETCH; s++) {
         if (s < tiles) fetch(s, s);
         if (s + 1 < tiles) look(s + 1);
         copy_commit();
     }
 
-    u32 stage = 0, next = AHEAD;
+    u32 stage = 0, next = PREFETCH;
     auto advance = [&](u32 tile) { // loads the next stage and moves on
-        if (tile + AHEAD < tiles) {
-            fetch(tile + AHEAD, next);
-            look(tile + AHEAD + 1);
+        if (tile + PREFETCH < tiles) {
+            fetch(tile + PREFETCH, next);
+            look(tile + PREFETCH + 1);
         }
         copy_commit();
         stage = stage + 1 == STAGES ? 0 : stage + 1;
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     u32 group = warp / 4, wr = group % (V / 64) * 64, wc = group / (V / 64) * 128;
     float acc[1][16][4] = {};
     for (u32 tile = 0; tile < tiles; tile++) {
-        copy_wait<AHEAD - 1>();
+        copy_wait<PREFETCH - 1>();
         async_fence();
         __syncthreads();
         u32 from = ring + stage * STAGE_BYTES;
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     float acc[WARP_ROWS / 16][WARP_COLS / 8][4] = {};
     for (u32 tile = 0; tile < tiles; tile++) {
-        copy_wait<AHEAD - 1>();
+        copy_wait<PREFETCH - 1>();
         __syncthreads();
         u32 from = ring + stage * STAGE_BYTES;
         advance(tile);

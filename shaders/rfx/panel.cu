@@ -147,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 
     const u32 *columns = rows + item[0] + lane;
     ints += (size_t)item[1] * (256 * S) + 8 * lane;
-    auto bring = [&](u32 tile) {
+    auto load_stage = [&](u32 tile) {
         if (tile < tiles) {
             u32 to = shared_address(ring[warp][tile % STAGES]);
 #pragma unroll
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     int acc[4][DIAGS][4] = {};
     Row r[2][4 * QUADS];
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) bring(s);
+    for (int s = 0; s < STAGES - 1; s++) load_stage(s);
     if (tiles > 0) {
         copy_wait<STAGES - 2>();
         __syncwarp();
@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 gather(r[1], now, 1);
             } else {
                 __syncwarp(); // all have read what the copy overwrites
-                bring(now + STAGES - 1);
+                load_stage(now + STAGES - 1);
                 copy_wait<STAGES - 2>();
                 __syncwarp();
                 if (now + 1 < tiles) gather(r[(s + 1) & 1], now + 1, 0);

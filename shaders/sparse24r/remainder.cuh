@@ -5,27 +5,27 @@
 #pragma once
 #include "../nm/nm.cuh"
 
-#define REST Rest
-#define REST_ARGS const u32 *__restrict__ rest,
-#define REST_OF(memory, b) Rest(rest, values, b, memory)
-#define REST_BYTES 4096
+#define REMAINDER Remainder
+#define REMAINDER_ARGS const u32 *__restrict__ remainder,
+#define REMAINDER_OF(memory, b) Remainder(remainder, values, b, memory)
+#define REMAINDER_BYTES 4096
 
 // RestEntries gives an output from the entries of both parts.
 template <class E> struct RestEntries {
     E pairs;
-    const u32 *rest; // from its second word on
+    const u32 *remainder; // from its second word on
     const u16 *values, *b; // values of the remainder
     u32 panels, ldb;
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
         pairs.terms(s, row, col);
-        u32 last = rest[row / 16 + 1], count = rest[panels], r = row % 16;
-        for (u32 q = rest[row / 16]; q < last; q++) {
-            if (!(rest[panels + 1 + count + q / 2] >> (q % 2 * 16 + r) & 1)) continue;
+        u32 last = remainder[row / 16 + 1], count = remainder[panels], r = row % 16;
+        for (u32 q = remainder[row / 16]; q < last; q++) {
+            if (!(remainder[panels + 1 + count + q / 2] >> (q % 2 * 16 + r) & 1)) continue;
             u32 k = q % 16; // see mma.m16n8k16's operand A
             u16 value = values[(u64)(q / 16) * 256 + (r % 8 * 4 + k % 8 / 2) * 8 + (k / 8 * 2 + r / 8) * 2 + k % 2];
-            s.add(to_float(value), to_float(b[(u64)rest[panels + 1 + q] * ldb + col]));
+            s.add(to_float(value), to_float(b[(u64)remainder[panels + 1 + q] * ldb + col]));
         }
         return s.result();
     }
@@ -41,7 +41,7 @@ template <int TALL, int APART, int N> struct Gather {
     u32 lane, col; // of the tile
     uint2 next[TALL]; // of each strip of the tile that was looked for: the first vector, and the one after the last
     uint2 steps[TALL]; // of each strip of the tile: the first step, and the one after the last
-    u32 ahead; // the step to load next
+    u32 next_step; // the step to load next
     u32 from; // the column of its vector lane % 16
     uint4 a; // operand A of the step that was loaded last
 
@@ -54,7 +54,7 @@ template <int TALL, int APART, int N> struct Gather {
         return first;
     }
     __device__ __forceinline__ void know(u32 step) {
-        ahead = step;
+        next_step = step;
         if (step != NONE) from = cols[step * 16 + threadIdx.x % 16];
     }
     // place has the lane read anew: what follows from it is not worth registers while the loop multiplies.
@@ -64,21 +64,21 @@ template <int TALL, int APART, int N> struct Gather {
         return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16;
     }
 
-    // bring prefetches the rows of B of the next step, if there is one.
-    __device__ __forceinline__ void bring() {
-        if (ahead == NONE) return;
+    // prefetch_step prefetches the rows of B of the next step, if there is one.
+    __device__ __forceinline__ void prefetch_step() {
+        if (next_step == NONE) return;
         place();
-        a = *(const uint4 *)(values + (u64)ahead * 256 + lane * 8);
+        a = *(const uint4 *)(values + (u64)next_step * 256 + lane * 8);
 #pragma unroll
         for (int j = 0; j < N / 2; j++) {
             u32 k = (j * 32 + lane) / N, chunk = lane % N, c = col + 8 * chunk, row = __shfl_sync(0xffffffff, from, k);
             copy<16>(at(k, chunk), b + (u64)row * ldb + (c < ldb ? c : 0), c < ldb ? 16 : 0);
         }
         copy_commit();
-        u32 next = ahead + 1;
+        u32 next = next_step + 1;
 #pragma unroll
         for (int i = 0; i < TALL; i++)
-            if (steps[i].x <= ahead && ahead < steps[i].y && next == steps[i].y) next = after(i + 1);
+            if (steps[i].x <= next_step && next_step < steps[i].y && next == steps[i].y) next = after(i + 1);
         know(next);
     }
 
@@ -101,11 +101,11 @@ template <int TALL, int APART, int N> struct Gather {
     }
     __device__ __forceinline__ void start(u32 first) {
         col = first;
-        bring();
+        prefetch_step();
     }
 
     __device__ __forceinline__ void add(float (&acc)[TALL][N][4]) {
-        static_assert(N % 2 == 0 && N * 256 <= REST_BYTES, "a step's rows of B fit the memory");
+        static_assert(N % 2 == 0 && N * 256 <= REMAINDER_BYTES, "a step's rows of B fit the memory");
 #pragma unroll
         for (int i = 0; i < TALL; i++) {
 #pragma unroll 1
@@ -117,7 +117,7 @@ template <int TALL, int APART, int N> struct Gather {
 #pragma unroll
                 for (int j = 0; j < N / 2; j++) ldmatrix_trans(y[j], at(lane % 16, 2 * j + lane / 16));
                 __syncwarp();
-                bring();
+                prefetch_step();
 #pragma unroll
                 for (int j = 0; j < N; j++) mma<ELEM>(acc[i][j], x, y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
             }
@@ -125,20 +125,20 @@ template <int TALL, int APART, int N> struct Gather {
     }
 };
 
-struct Rest {
-    const u32 *rest; // from its second word on
+struct Remainder {
+    const u32 *remainder; // from its second word on
     const u16 *values, *b; // values of the remainder
     u32 memory; // of this warp
 
-    __device__ __forceinline__ Rest(const u32 *rest, const u16 *values, const u16 *b, u32 memory)
-        : rest(rest + 1), values(values + (u64)rest[0] * 256), b(b), memory(memory) {}
+    __device__ __forceinline__ Remainder(const u32 *remainder, const u16 *values, const u16 *b, u32 memory)
+        : remainder(remainder + 1), values(values + (u64)remainder[0] * 256), b(b), memory(memory) {}
 
     template <int TALL, int APART, int N, class P>
     __device__ __forceinline__ Gather<TALL, APART, N> gather(const P &p) const {
-        return {rest, rest + p.panels + 1, values, b, memory, p.ldb, p.panels};
+        return {remainder, remainder + p.panels + 1, values, b, memory, p.ldb, p.panels};
     }
 
     template <class E, class P> __device__ __forceinline__ RestEntries<E> entries(E pairs, const P &p) const {
-        return {pairs, rest, values, b, p.panels, p.ldb};
+        return {pairs, remainder, values, b, p.panels, p.ldb};
     }
 };

@@ -1,6 +1,6 @@
-// How quantised.cu gives work to the clusters that run at once: each takes work tiles in turn, as pieces.cuh says, or,
-// where p.splits is 0, whole tiles in turn and then an even share of the others' steps (stream-K: Osama et al., PPoPP
-// 2023).
+// How quantised.cu gives work to the clusters that run at once: each takes work tiles in turn, as work_tiles.cuh says,
+// or, where p.splits is 0, whole tiles in turn and then an even share of the others' steps (stream-K: Osama et al.,
+// PPoPP 2023).
 //
 // The steps of the tiles from p.whole on follow each other, and each cluster has a range of them, which may begin and
 // end within tiles. The cluster that has a tile's first steps stores it; the others leave partial sums in the
@@ -8,42 +8,42 @@
 // tile alone, before it waits for any, so that there is no circular wait.
 
 #pragma once
-#include "pieces.cuh"
+#include "work_tiles.cuh"
 #include "../include/bulk.cuh"
 
-struct Turns {
+struct StreamK {
     u32 cluster, clusters, whole, steps; // tiles before p.whole that this cluster has
     u32 count; // its pieces
     u32 rest, first, last; // steps of the tiles from p.whole on; its range. rest times the clusters has 32 bits
 
-    __device__ __forceinline__ Turns(u32 cluster, u32 clusters, u32 tiles, u32 steps, const Params &p)
+    __device__ __forceinline__ StreamK(u32 cluster, u32 clusters, u32 tiles, u32 steps, const Params &p)
         : cluster(cluster), clusters(clusters), steps(steps) {
         if (p.splits == 0) {
             whole = p.whole / clusters, rest = (tiles - p.whole) * steps;
             first = rest * cluster / clusters, last = end(cluster);
             count = whole + (last > first ? (last - 1) / steps - first / steps + 1 : 0);
         } else {
-            u32 pieces = p.whole + (tiles - p.whole) * p.splits;
+            u32 work_tiles = p.whole + (tiles - p.whole) * p.splits;
             whole = rest = first = last = 0;
-            count = cluster < pieces ? (pieces - cluster - 1) / clusters + 1 : 0;
+            count = cluster < work_tiles ? (work_tiles - cluster - 1) / clusters + 1 : 0;
         }
     }
     __device__ __forceinline__ u32 end(u32 cluster) const { return rest * (cluster + 1) / clusters; }
 
-    // piece returns number i. slot is where its sums are left.
-    __device__ __forceinline__ Piece piece(u32 i, const Params &p) const {
-        if (p.splits) return piece_at(cluster + i * clusters, steps, p);
+    // work_tile returns number i. slot is where its sums are left.
+    __device__ __forceinline__ WorkTile work_tile(u32 i, const Params &p) const {
+        if (p.splits) return work_tile_at(cluster + i * clusters, steps, p);
         if (i < whole) return {cluster + i * clusters, 0, 0, 0, steps, false};
         u32 tile = first / steps + i - whole, from = tile * steps;
         return {p.whole + tile, cluster, 0, max(first, from) - from, min(last, from + steps) - from, false};
     }
     // ended tells that the tile of x has no steps beyond the range of a cluster.
-    __device__ __forceinline__ bool ended(const Piece &x, u32 cluster, const Params &p) const {
+    __device__ __forceinline__ bool ended(const WorkTile &x, u32 cluster, const Params &p) const {
         return end(cluster) >= (x.tile - p.whole + 1) * steps;
     }
 };
 
-// give stores partial sums, as store_parts does, to a slot of the workspace.
+// give stores partial sums, as store_split_k does, to a slot of the workspace.
 template <int THREADS, int DOWN, int ACROSS>
 __device__ __forceinline__ void give(const float (&acc)[DOWN][ACROSS][4], const Params &p, u32 col, u32 slot,
                                      u32 barrier, float *work) {
@@ -112,20 +112,21 @@ __device__ __forceinline__ void add(float (&acc)[DOWN][ACROSS][4], const Params 
         }
 }
 
-// store_piece stores a work tile's sums, or passes them to the cluster that does. acc is as in store_tiles, from (row,
-// col) on; slot_of(cluster) is the slot of the group of THREADS threads in a cluster. The MULTIPLY threads of the block
-// that multiply meet before stages are landed on.
+// store_work_tile stores a work tile's sums, or passes them to the cluster that does. acc is as in store_tiles, from
+// (row, col) on; slot_of(cluster) is the slot of the group of THREADS threads in a cluster. The MULTIPLY threads of the
+// block that multiply meet before stages are landed on.
 template <int THREADS, int MULTIPLY, int DOWN, int ACROSS, class S, class F>
-__device__ __forceinline__ void store_piece(float (&acc)[DOWN][ACROSS][4], const Turns &turns, const Piece &x, Dest to,
-                                            const Params &p, u32 row, u32 col, S slot_of, u32 barrier, float *work,
-                                            Landing landing, F again) {
-    if (x.split)
-        return store_parts<THREADS>(acc, to, p, p.splits, row, col, slot_of(x.slot), x.part, barrier, work, again);
+__device__ __forceinline__ void store_work_tile(float (&acc)[DOWN][ACROSS][4], const StreamK &schedule,
+                                                const WorkTile &x, Dest to, const Params &p, u32 row, u32 col,
+                                                S slot_of, u32 barrier, float *work, Landing landing, F recompute) {
+    if (x.is_split)
+        return store_split_k<THREADS>(acc, to, p, p.splits, row, col, slot_of(x.slot), x.split, barrier, work,
+                                      recompute);
     if (x.first > 0) return give<THREADS>(acc, p, col, slot_of(x.slot), barrier, work);
-    if (x.last < turns.steps) { // the last piece
+    if (x.last < schedule.steps) { // the last piece
         asm volatile("bar.sync 3, %0;" ::"n"(MULTIPLY) : "memory");
-        for (u32 c = x.slot; !turns.ended(x, c, p); c++)
+        for (u32 c = x.slot; !schedule.ended(x, c, p); c++)
             add<THREADS>(acc, p, col, slot_of(c + 1), barrier, work, landing);
     }
-    store_sums<16>(acc, to, p, row, col, p.n, again);
+    store_sums<16>(acc, to, p, row, col, p.n, recompute);
 }

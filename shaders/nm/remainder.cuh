@@ -1,17 +1,17 @@
 // Hooks for a remainder: what a kernel adds to the products of a 2:4 matrix before they are stored. Here that is
-// nothing. A source that includes the kernel's may define REST and supply its own (shaders/sparse24r). Its kernels have
-// the arguments REST_ARGS after the mask, from which REST is made: REST_OF(memory for each warp in shared memory, the
-// matrix b).
+// nothing. A source that includes the kernel's may define REMAINDER and supply its own (shaders/sparse24r). Its kernels
+// have the arguments REMAINDER_ARGS after the mask, from which REMAINDER is made: REMAINDER_OF(memory for each warp in
+// shared memory, the matrix b).
 
 #pragma once
 
-#ifndef REST
-#define REST NoRest
-#define REST_ARGS
-#define REST_OF(memory, b) NoRest()
-#define REST_BYTES 0 // of shared memory, for a warp
+#ifndef REMAINDER
+#define REMAINDER NoRemainder
+#define REMAINDER_ARGS
+#define REMAINDER_OF(memory, b) NoRemainder()
+#define REMAINDER_BYTES 0 // of shared memory, for a warp
 
-struct NoRest {
+struct NoRemainder {
     struct Nothing {
         // look loads what tells what is to be added to the strips of a tile, the first at row `row`; find awaits that,
         // and loads what tells where it lies. They read A alone, and are best called well before start, which has the

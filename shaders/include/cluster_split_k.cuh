@@ -32,18 +32,18 @@ template <int STAGES_OF_RING, class F> __device__ __forceinline__ void copies(u3
 // end on.
 template <int STRIDE, int N, class P, class F>
 __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, u32 end,
-                                             F again) {
+                                             F recompute) {
     float(&sums)[1][N][4] = reinterpret_cast<float(&)[1][N][4]>(acc);
-    if (!store_plain<STRIDE>(sums, to, p, row, col, end)) store_sums<STRIDE>(sums, to, p, row, col, end, again);
+    if (!store_plain<STRIDE>(sums, to, p, row, col, end)) store_sums<STRIDE>(sums, to, p, row, col, end, recompute);
 }
 
-// in_block is an address of another block of the cluster: what lies there at `at`.
-__device__ __forceinline__ u32 in_block(u32 at, u32 block) {
+// map_to_cta is an address of another block of the cluster: what lies there at `at`.
+__device__ __forceinline__ u32 map_to_cta(u32 at, u32 block) {
     u32 there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(block));
     return there;
 }
-// send writes to an address of in_block, and counts 16 bytes at the barrier at another.
+// send writes to an address of map_to_cta, and counts 16 bytes at the barrier at another.
 __device__ __forceinline__ void send(u32 to, const float (&x)[4], u32 barrier) {
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
@@ -51,7 +51,7 @@ __device__ __forceinline__ void send(u32 to, const float (&x)[4], u32 barrier) {
         "r"(barrier)
         : "memory");
 }
-__device__ __forceinline__ void received(float (&x)[4], u32 at) {
+__device__ __forceinline__ void load_partial(float (&x)[4], u32 at) {
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
                  : "r"(at)
@@ -65,21 +65,21 @@ template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
     static constexpr u32 PAIRS = WIDTH / 2, OWN = (PAIRS + SUMMANDS - 1) / SUMMANDS,
                          FROM = OWN * 2 * WARPS * 512; // bytes from a block
     static constexpr u32 BYTES = (SUMMANDS - 1) * FROM; // of shared memory, at `at`
-    u32 at, barrier, part;
+    u32 at, barrier, split;
 
     // start is called by a thread, before the cluster's blocks meet.
     __device__ __forceinline__ void start() const {
         barrier_init(barrier, 1);
         barrier_fence();
-        barrier_expect(barrier, (SUMMANDS - 1) * ((PAIRS + SUMMANDS - 1 - part) / SUMMANDS) * 2 * WARPS * 512);
+        barrier_expect(barrier, (SUMMANDS - 1) * ((PAIRS + SUMMANDS - 1 - split) / SUMMANDS) * 2 * WARPS * 512);
     }
 
     // give is called by all warps with their sums, when all blocks may be sent to.
     __device__ __forceinline__ void give(const float (&acc)[WIDTH][4], u32 warp) const {
 #pragma unroll
         for (u32 q = 0; q < SUMMANDS; q++) {
-            if (q == part) continue;
-            u32 there = in_block(place(part - (part > q), warp), q), done = in_block(barrier, q);
+            if (q == split) continue;
+            u32 there = map_to_cta(place(split - (split > q), warp), q), done = map_to_cta(barrier, q);
 #pragma unroll
             for (u32 i = q; i < PAIRS; i += SUMMANDS)
 #pragma unroll
@@ -95,17 +95,17 @@ template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
         for (u32 i = 0; i < 2 * OWN; i++) {
             float x[SUMMANDS][4];
 #pragma unroll
-            for (u32 s = 0; s + 1 < SUMMANDS; s++) received(x[s], place(s, warp) + i * WARPS * 512);
+            for (u32 s = 0; s + 1 < SUMMANDS; s++) load_partial(x[s], place(s, warp) + i * WARPS * 512);
 #pragma unroll
             for (u32 v = 0; v < 4; v++) {
                 float own = 0, sum = 0;
 #pragma unroll
                 for (u32 q = 0; q < SUMMANDS; q++)
-                    if (i / 2 * SUMMANDS + q < PAIRS && q == part) own = acc[2 * (i / 2 * SUMMANDS + q) + i % 2][v];
+                    if (i / 2 * SUMMANDS + q < PAIRS && q == split) own = acc[2 * (i / 2 * SUMMANDS + q) + i % 2][v];
 #pragma unroll
                 for (u32 q = 0; q < SUMMANDS; q++) {
                     float before = q > 0 ? x[q - 1][v] : 0, after = q + 1 < SUMMANDS ? x[q][v] : 0;
-                    sum += q == part ? own : q < part ? after : before;
+                    sum += q == split ? own : q < split ? after : before;
                 }
                 sums[i][v] = sum;
             }
@@ -122,14 +122,14 @@ template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
 // a tile at (row, col), and stores it.
 template <int WIDTH, int SUMMANDS, int WARPS, class P, class F>
 __device__ __forceinline__ void add_and_store(float (&acc)[WIDTH][4], const Exchange<WIDTH, SUMMANDS, WARPS> &x,
-                                              u32 warp, Dest to, const P &p, u32 row, u32 col, F again) {
+                                              u32 warp, Dest to, const P &p, u32 row, u32 col, F recompute) {
     u32 end = min(p.n, col + 8 * WIDTH);
     row += 16 * warp;
     if (SUMMANDS > 1) {
         float sums[2 * Exchange<WIDTH, SUMMANDS, WARPS>::OWN][4];
         x.give(acc, warp);
         x.take(sums, acc, warp);
-        store_inside<16 * SUMMANDS>(sums, to, p, row, col + 16 * x.part, end, again);
-    } else store_inside<16>(acc, to, p, row, col, end, again);
+        store_inside<16 * SUMMANDS>(sums, to, p, row, col + 16 * x.split, end, recompute);
+    } else store_inside<16>(acc, to, p, row, col, end, recompute);
     __syncwarp();
 }
