@@ -9,7 +9,7 @@
 #   make test-all   these and what takes longer: every case on every driver, the race detector, other compilers
 #   make quick      a part of them, in a minute
 #   make kernel K=lanestream/staged   compile one kernel, test it, and time it where a device is
-#   make lint       gofmt and go vet
+#   make lint       gofmt, go vet, and the words and line lengths that docs/glossary.md asks for
 #   make cross      build and vet for the other systems
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
 #   make generate   compile the kernels whose blobs are stale
@@ -44,12 +44,14 @@ endif
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty=+changes 2>/dev/null)
 LDFLAGS += $(if $(VERSION),-X main.stamped=$(VERSION))
 
-# The bytes that the command may have. It is checked here, where it is linked anyway: in demo, bench and dist, and in CI's job dist.
+# The bytes that the command may have. It is checked here, where it is linked anyway: in demo, bench and dist, and in
+# CI's job dist.
 MOST := 30000000
 .PHONY: build
 build:
 	$(GO) build -tags $(TAGS) -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun ./cmd/spmmrun
-	@size=$$(wc -c <bin/spmmrun); (( size <= $(MOST) )) || { echo "bin/spmmrun has $$size bytes, more than $(MOST)" >&2; exit 1; }
+	@size=$$(wc -c <bin/spmmrun); (( size <= $(MOST) )) || \
+		{ echo "bin/spmmrun has $$size bytes, more than $(MOST)" >&2; exit 1; }
 
 .PHONY: web
 web:
@@ -67,7 +69,7 @@ demo: build
 	bin/spmmrun devices
 	bin/spmmrun $(MATRIX)
 
-# The manual's pages and completion are what the command says of itself. DESTDIR is for packages.
+# The command writes its manual's pages and completion. DESTDIR is for packages.
 PREFIX ?= /usr/local
 SHARE := $(DESTDIR)$(PREFIX)/share
 .PHONY: install uninstall
@@ -81,11 +83,12 @@ install: build
 	bin/spmmrun completion fish | install -D -m 644 /dev/stdin $(SHARE)/fish/vendor_completions.d/spmmrun.fish
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/spmmrun $(SHARE)/man/man1/spmmrun.1 $(SHARE)/man/man1/spmmrun-*.1 \
-		$(SHARE)/bash-completion/completions/spmmrun $(SHARE)/zsh/site-functions/_spmmrun $(SHARE)/fish/vendor_completions.d/spmmrun.fish
+		$(SHARE)/bash-completion/completions/spmmrun $(SHARE)/zsh/site-functions/_spmmrun \
+		$(SHARE)/fish/vendor_completions.d/spmmrun.fish
 
-# An archive of what install installs, with licences; a bill of materials; the page; the sources. The same commit gives the
-# same archives but for what the C compiler and Go's version decide. On another machine of another architecture too, then
-# make checksums where all files are.
+# An archive of what install installs, with licences; a bill of materials; the page; the sources. The same commit gives
+# the same archives but for what the C compiler and Go's version decide. On another machine of another architecture too,
+# then make checksums where all files are.
 DIST := bin/dist
 NAME = spmmrun-$(or $(VERSION),devel)
 HERE = $(NAME)-$(shell $(GO) env GOOS)-$(shell $(GO) env GOARCH)
@@ -102,7 +105,8 @@ dist-web: web
 	mkdir -p $(DIST) && $(TAR) -C bin/web -c . | gzip -9n >$(DIST)/$(NAME)-web.tar.gz
 dist-source:
 	mkdir -p $(DIST) && git archive --prefix=$(NAME)/ HEAD | gzip -9n >$(DIST)/$(NAME)-source.tar.gz
-# Every module that a build takes, as a proxy of Go's: with these and the sources a release can be built when others are gone.
+# Every module that a build takes, as a proxy of Go's: with these and the sources a release can be built when others are
+# gone.
 dist-modules:
 	rm -rf bin/modules && mkdir -p $(DIST)
 	GOPROXY="file://$$($(GO) env GOMODCACHE)/cache/download,$$($(GO) env GOPROXY)" GOMODCACHE=$(CURDIR)/bin/modules GOFLAGS=-modcacherw $(GO) mod download
@@ -112,14 +116,15 @@ dist-modules:
 checksums:
 	cd $(DIST) && rm -f SHA256SUMS && LC_ALL=C sha256sum $(NAME)* >SHA256SUMS
 
-# Measurements stay in BENCH, and the next run is compared with them: it fails if something became slower by more than 5 %. Peers take
-# part if they were built (make -C bench/peers).
+# Measurements stay in BENCH, and the next run is compared with them: it fails if something became slower by more than 5
+# %. Peers take part if they were built (make -C bench/peers).
 BENCH := bin/bench.json
 BENCH_FLAGS ?= -n 32,128,512
 PEERS := $(wildcard bin/peers/*)
 .PHONY: bench
 bench: build
-	bin/spmmrun bench --backend all $(PEERS:%=--peer %) $(BENCH_FLAGS) --plot bin/bench.svg $(if $(wildcard $(BENCH)),--compare $(BENCH)) --save $(BENCH).new
+	bin/spmmrun bench --backend all $(PEERS:%=--peer %) $(BENCH_FLAGS) --plot bin/bench.svg \
+		$(if $(wildcard $(BENCH)),--compare $(BENCH)) --save $(BENCH).new
 	mv $(BENCH).new $(BENCH)
 
 .PHONY: generate
@@ -131,6 +136,7 @@ lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
 	$(GO) vet -tags $(TAGS) ./...
+	$(GO) run ./tools/words
 
 # Pinned here, not in go.mod, whose modules a user of the library sees.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -149,8 +155,8 @@ govulncheck:
 actionlint:
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
-# Every fuzz target in turn, or those whose line of tools/fuzz/targets matches FUZZ; an input that fails one is left in its package's testdata/fuzz. Inputs are made smaller in few
-# steps, which otherwise take most of the time.
+# Every fuzz target in turn, or those whose line of tools/fuzz/targets matches FUZZ; an input that fails one is left in
+# its package's testdata/fuzz. Inputs are made smaller in few steps, which otherwise take most of the time.
 FUZZTIME ?= 30s
 FUZZ ?= .
 .PHONY: fuzz
@@ -165,14 +171,15 @@ fuzz:
 faults: test-faults test-faults-soft
 sanitize: test-asan test-asan-soft test-ubsan test-ubsan-soft
 
-# Statements that tests run: of the library by its own tests and those of its front door, of CUDA's backend on a stand-in of
-# the driver.
+# Statements that tests run: of the library by its own tests and those of its front door, of CUDA's backend on a
+# stand-in of the driver.
 .PHONY: coverage
 coverage:
 	mkdir -p bin/coverage
 	$(GO) test -short -coverpkg=.,./internal/plan -coverprofile=bin/coverage/library . ./internal/plan
 	$(GO) test -short -tags cuda -coverpkg=./backend/cuda/... -coverprofile=bin/coverage/cuda ./backend/cuda/...
-	tools/coverage bin/coverage/library bin/coverage/cuda -- .=85 internal/plan=85 backend/cuda=85 backend/cuda/internal/driver=85
+	tools/coverage bin/coverage/library bin/coverage/cuda -- .=85 internal/plan=85 backend/cuda=85 \
+		backend/cuda/internal/driver=85
 
 # Every package and test on the systems of its users: PLATFORMS, without cgo. (make test checks only their types.)
 PLATFORMS := windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm
@@ -187,11 +194,14 @@ $(PLATFORMS):
 # WebGPU for Windows, which needs a C compiler for it: that it compiles and links.
 .PHONY: windows-webgpu
 windows-webgpu:
-	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) build -tags webgpu -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun.exe ./cmd/spmmrun
+	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw \
+		$(GO) build -tags webgpu -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun.exe ./cmd/spmmrun
 	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) vet -tags webgpu ./portable/webgpu
 
-# The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once.
-TESTS = $(GO) run ./tools/tests run
+# The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once. Go test
+# keeps results of packages on the machine itself; make test FRESH=1 runs these, too.
+FRESH ?=
+TESTS = $(GO) run ./tools/tests run $(if $(FRESH),-fresh)
 .PHONY: test test-all test-needs
 test: test-needs
 	$(TESTS) -lint -set test
@@ -212,7 +222,8 @@ SOME := ^(csr|cvse/v8|lanestream)/f16/(T1±|T3|nonfinite)/m(67|150|1k1)
 quick:
 	SPMM_FILTER='$(SOME)' $(GO) test -tags $(TAGS) -vet=off -short -skip '$(SLOW)' ./...
 
-# One kernel: compile it, test it on the CPU and a driver, and time it where there is a device: make kernel K=lanestream/staged.
+# One kernel: compile it, test it on the CPU and a driver, and time it where there is a device: make kernel
+# K=lanestream/staged.
 K ?=
 .PHONY: kernel
 kernel:

@@ -16,7 +16,8 @@ import (
 )
 
 // MaxArgs, MaxParams and MaxMaps bound a Launch: buffers, bytes of parameters, and tensor maps. Eight 64-bit addresses
-// and 64 bytes of parameters fill the 128 bytes of push constants that every Vulkan device offers; kernels for f64 take 16 more.
+// and 64 bytes of parameters fill the 128 bytes of push constants that every Vulkan device offers; kernels for f64 take
+// 16 more.
 const (
 	MaxArgs   = 8
 	MaxParams = 80
@@ -92,14 +93,15 @@ type Launch struct {
 	Args   []Buffer // in the order of the kernel's table; at most MaxArgs
 	Params []byte   // the kernel's parameter block, little-endian; at most MaxParams
 	Maps   []TileMap
-	// Unread and Unwritten have bit i set if this launch does not read, or write, argument i, although its kernel may: C where beta is 0,
-	// a workspace that nothing needs. A device that knows may let launches run side by side.
+	// Unread and Unwritten have bit i set if this launch does not read, or write, argument i, although its kernel may: C
+	// where beta is 0, a workspace that nothing needs. A device that knows may let launches run side by side.
 	Unread, Unwritten uint32
 }
 
-// TileMap describes an argument as a row-major matrix of 16-bit elements, for PTX that copies tiles of it to shared memory
-// by bulk tensor copies (compute capability 9.0). The rows of a tile lie there side by side, and are zero past the matrix. Of tiles of 64
-// columns, 16-byte chunks are exchanged by the row mod 8; of 32, by row / 2 mod 4; of 16, by row / 4 mod 2; of 8 they lie as they are.
+// TileMap describes an argument as a row-major matrix of 16-bit elements, for PTX that copies tiles of it to shared
+// memory by bulk tensor copies (compute capability 9.0). The rows of a tile lie there side by side, and are zero past
+// the matrix. Of tiles of 64 columns, 16-byte chunks are exchanged by the row mod 8; of 32, by row / 2 mod 4; of 16, by
+// row / 4 mod 2; of 8 they lie as they are.
 type TileMap struct {
 	Arg        int // the argument that holds the matrix
 	Rows, Cols uint32
@@ -212,7 +214,7 @@ func (s MatrixShape) String() string {
 	return fmt.Sprintf("%d×%d×%d %v·%v+%v→%v", s.M, s.N, s.K, s.A, s.B, s.C, s.D)
 }
 
-// Caps is what a device can do, as read from it.
+// Caps describes a device's capabilities, as read from it.
 type Caps struct {
 	Code           Code
 	Arch           int           // CUDA compute capability times ten (90 is 9.0); 0 elsewhere

@@ -4,8 +4,8 @@ package backend
 
 import "time"
 
-// Pace is what was seen of a kernel's speed on a device. The zero value says that it has not run yet. A device keeps one
-// for each loaded kernel.
+// Pace is a kernel's observed speed on a device. The zero value says that it has not run yet. A device keeps one for
+// each loaded kernel.
 type Pace struct {
 	perGroup float64 // nanoseconds; 0: not known
 	batch    uint64  // the last batch that changed it
@@ -24,7 +24,7 @@ type Batch struct {
 	groups  float64
 }
 
-// overhead is what starting a launch takes, in workgroups.
+// overhead is the time to start a launch, in workgroups.
 const overhead = 512
 
 // Add adds a launch and reports whether the batch is long enough: it is predicted to take more than the limit, or its
@@ -56,5 +56,5 @@ func (b *Batch) Done(took time.Duration) {
 	b.Drop()
 }
 
-// Drop empties the batch, of which nothing is known.
+// Drop empties the batch when nothing is known of its launches.
 func (b *Batch) Drop() { b.time, b.paces, b.unknown = 0, b.paces[:0], nil }

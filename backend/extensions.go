@@ -1,4 +1,5 @@
-// What some devices and buffers can do besides: interfaces that callers look for, and do without where they are not there.
+// What some devices and buffers can do besides: interfaces that callers look for, and do without where they are not
+// there.
 
 package backend
 
@@ -23,7 +24,7 @@ type Streamer interface {
 	UseStream(ctx context.Context, stream uintptr) error
 }
 
-// Sharer is a Device on whose memory other libraries of its API work too, such as NCCL, in streams beside its own.
+// Sharer is a Device on whose memory other libraries of its API work too, such as NCCL, in streams other than its own.
 type Sharer interface {
 	// Unique returns 16 bytes that no other device has, on any machine.
 	Unique() ([16]byte, error)
@@ -35,9 +36,9 @@ type Sharer interface {
 	NewStream() (Stream, error)
 }
 
-// Stream is a queue of a device's API beside the device's own, for work of others.
+// Stream is a queue of a device's API, other than the device's own, for work of other libraries.
 type Stream interface {
-	// Handle is what the API knows it by.
+	// Handle is its handle in the API.
 	Handle() uintptr
 	// Done tells whether all that was submitted to it is done, or why it failed.
 	Done() (bool, error)
@@ -79,21 +80,22 @@ type Lines struct {
 // SideWriter is a Buffer that is written while launches run which do not use it.
 type SideWriter interface {
 	Buffer
-	// WriteAside is Write that does not wait for what was started or runs, nor make launches wait. Nothing may use the buffer
-	// meanwhile.
+	// WriteAside is Write that does not wait for what was started or runs, nor make launches wait. Nothing may use the
+	// buffer meanwhile.
 	WriteAside(ctx context.Context, off int64, p []byte) error
 }
 
-// PeerCopier is a Buffer that copies from buffers of other devices of its backend, and of its own device, without the host's
-// memory.
+// PeerCopier is a Buffer that copies from buffers of other devices of its backend, and of its own device, without the
+// host's memory.
 type PeerCopier interface {
 	Buffer
 	// CanCopyFrom tells whether it copies from that buffer.
 	CanCopyFrom(src Buffer) bool
-	// CopyFrom copies lines of src, after what was started on both devices, and returns when they are copied. Nobody may write
-	// src meanwhile. The lines of a buffer must not overlap those of the same buffer.
+	// CopyFrom copies lines of src, after what was started on both devices, and returns when they are copied. Nobody may
+	// write src meanwhile. The lines of a buffer must not overlap those of the same buffer.
 	CopyFrom(ctx context.Context, src Buffer, l PeerLines) error
-	// CopyFromAside is CopyFrom beside what was started on both devices and does not touch these lines; it may wait for that.
+	// CopyFromAside is CopyFrom that runs at the same time as started launches of both devices, which must not touch these
+	// lines; it may wait for that.
 	CopyFromAside(ctx context.Context, src Buffer, l PeerLines) error
 }
 
@@ -126,14 +128,16 @@ func (l Lines) Check(size int64, n int) error {
 		what             string
 		off, pitch, size int64
 	}{{"a buffer", l.Off, l.Pitch, size}, {"the host's memory", 0, l.HostPitch, int64(n)}} {
-		if more := int64(l.Count - 1); s.off > s.size || l.Width > s.size-s.off || more > 0 && s.pitch > (s.size-s.off-l.Width)/more {
+		if more := int64(l.Count - 1); s.off > s.size || l.Width > s.size-s.off || more > 0 &&
+			s.pitch > (s.size-s.off-l.Width)/more {
 			return fmt.Errorf("%d lines of %d bytes, %d apart from %d on, are outside %s of %d bytes", l.Count, l.Width, s.pitch, s.off, s.what, s.size)
 		}
 	}
 	return nil
 }
 
-// CheckAddress refuses what no device can import: nothing at all, bytes that are not words, and an end past the last address.
+// CheckAddress refuses what no device can import: nothing at all, bytes that are not words, and an end past the last
+// address.
 func CheckAddress(address uintptr, bytes int64) error {
 	switch {
 	case bytes <= 0:

@@ -66,8 +66,8 @@ func (p *Ticket) Finish(device time.Duration, err error) {
 	p.outcome.CompareAndSwap(nil, o)
 }
 
-// Wait looks often at first, because short launches are done soon, then at intervals of some hundredth of the time that it
-// has waited.
+// Wait looks often at first, because short launches are done soon, then at intervals of some hundredth of the time that
+// it has waited.
 func (p *Ticket) Wait(ctx context.Context) (Timing, error) {
 	const often, apart = time.Millisecond, 500 * time.Microsecond
 	for start := time.Now(); ; {

@@ -29,7 +29,8 @@ func TestRegistry(t *testing.T) {
 	if n := backend.NotImported(); !slices.Equal(n, []string{"cpu", "cuda", "vulkan", "webgpu"}) {
 		t.Errorf("not imported: %q", n)
 	}
-	for name, pkg := range map[string]string{"cuda": "backend/cuda", "vulkan": "backend/vulkan", "webgpu": "portable/webgpu"} {
+	for name, pkg := range map[string]string{"cuda": "backend/cuda", "vulkan": "backend/vulkan",
+		"webgpu": "portable/webgpu"} {
 		_, err := backend.Find(name)
 		if !errors.Is(err, backend.ErrUnavailable) || !strings.HasPrefix(err.Error(), name+": ") ||
 			!strings.HasSuffix(err.Error(), `add: import _ "github.com/spmmrun/spmm/`+pkg+`"`) {

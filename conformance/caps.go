@@ -11,7 +11,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// Caps is what of a device's capabilities decides which variants run.
+// Caps are those capabilities of a device that decide which variants run.
 type Caps struct {
 	Code     string    `json:"code"`
 	Arch     int       `json:"arch,omitempty"`
@@ -39,7 +39,8 @@ const saturating = " saturating"
 // recordCaps returns what a manifest records of a device's capabilities.
 func recordCaps(c backend.Caps) Caps {
 	r := Caps{
-		Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8, F64: c.F64, Lanes: c.Lanes,
+		Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8,
+		F64: c.F64, Lanes: c.Lanes,
 		Limits: Limits{c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned},
 	}
 	for _, s := range c.Matrix {
@@ -56,8 +57,10 @@ func recordCaps(c backend.Caps) Caps {
 func (m *Manifest) device() (backend.Caps, error) {
 	r, l := &m.Caps, &m.Caps.Limits
 	c := backend.Caps{
-		Arch: r.Arch, SubgroupMin: r.Subgroup[0], SubgroupMax: r.Subgroup[1], F16: r.F16, Int8: r.Int8, F64: r.F64, Lanes: r.Lanes,
-		SharedBytes: l.Shared, MaxInvocations: l.Invocations, MaxLocal: l.Local, MaxBinding: l.Binding, SubgroupPinned: l.Pinned,
+		Arch: r.Arch, SubgroupMin: r.Subgroup[0], SubgroupMax: r.Subgroup[1], F16: r.F16, Int8: r.Int8, F64: r.F64,
+		Lanes:       r.Lanes,
+		SharedBytes: l.Shared, MaxInvocations: l.Invocations, MaxLocal: l.Local, MaxBinding: l.Binding,
+		SubgroupPinned: l.Pinned,
 	}
 	for code := backend.CodeGo; code <= backend.CodeWGSL; code++ {
 		if code.String() == r.Code {

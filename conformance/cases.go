@@ -21,8 +21,8 @@ const (
 	Full  Tier = "full"  // larger problems, and more seeds
 )
 
-// target is what a device may have several variants for: a format, its panel height, a precision, and the type of quantised
-// values.
+// target has the properties for which a device may have several variants: a format, its panel height, a precision, and
+// the type of quantised values.
 type target struct {
 	kernel *spec.Format
 	v      uint32 // 0 for formats without panels
@@ -58,7 +58,8 @@ func listed(kernels []*spec.Format, quantised bool) []target {
 	var ts []target
 	for _, k := range kernels {
 		for _, v := range k.Variants {
-			if t := (target{k, uint32(v.Tile.Panel), v.In, v.Quant}); (v.Quant != dtype.Invalid) == quantised && !slices.Contains(ts, t) {
+			if t := (target{k, uint32(v.Tile.Panel), v.In, v.Quant}); (v.Quant != dtype.Invalid) == quantised &&
+				!slices.Contains(ts, t) {
 				ts = append(ts, t)
 			}
 		}
@@ -242,7 +243,8 @@ func list(kernels []*spec.Format, tier Tier, keep func(id string) bool) []test {
 	}
 	for _, t := range plain {
 		w.front(t)
-		if tf32 := (target{kernel: t.kernel, v: t.v, prec: dtype.TF32}); t.prec == dtype.F32 && !slices.Contains(plain, tf32) {
+		if tf32 := (target{kernel: t.kernel, v: t.v, prec: dtype.TF32}); t.prec == dtype.F32 &&
+			!slices.Contains(plain, tf32) {
 			w.front(tf32) // computed in f32 on every device
 		}
 	}
@@ -362,8 +364,8 @@ func (w *lister) front(t target) {
 	}
 }
 
-// scalars adds cases about alpha and beta through package spmm: plans that have multiplied with others before, and ones that are
-// not finite.
+// scalars adds cases about alpha and beta through package spmm: plans that have multiplied with others before, and ones
+// that are not finite.
 func (w *lister) scalars(t target) {
 	in := t.prec.Storage()
 	s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
@@ -399,7 +401,8 @@ func (w *lister) filled(t target) {
 		w.add(Quick, t, MixedSign, shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}, l)
 		w.add(Quick, t, NonFinite, shape{m: 67, k: 129, n: 37, pattern: "eighth"}, l)
 	}
-	for _, s := range []shape{{m: 5, k: 3, n: 9, pattern: "empty"}, {m: 530, k: 1025, n: 40, pattern: "fortieth"}, {m: 150, k: 400, n: 129, pattern: "ragged"}} {
+	for _, s := range []shape{{m: 5, k: 3, n: 9, pattern: "empty"}, {m: 530, k: 1025, n: 40, pattern: "fortieth"},
+		{m: 150, k: 400, n: 129, pattern: "ragged"}} {
 		w.add(Quick, t, MixedSign, s, plain)
 	}
 	for _, s := range nonFiniteShapes[:3] {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Agreement is what several devices gave for one case.
+// Agreement is the result of several devices for one case.
 type Agreement struct {
 	ID string
 	// Exact tells that right outputs are the same on every device: classes T1, nonfinite and T3. Others may
@@ -42,7 +42,8 @@ func Agreements(mans ...*Manifest) []Agreement {
 			if _, ok := at[key]; !ok {
 				at[key] = len(cases)
 				cases = append(cases, &agreement{
-					Agreement: Agreement{ID: r.ID, Exact: Class(r.ID) != General && Class(r.ID) != Subnormal}, given: make([][]string, len(mans)),
+					Agreement: Agreement{ID: r.ID, Exact: Class(r.ID) != General && Class(r.ID) != Subnormal},
+					given:     make([][]string, len(mans)),
 				})
 			}
 			cases[at[key]].add(i, m, r)

@@ -119,8 +119,9 @@ func TestConformance(t *testing.T) {
 	required(t, mans)
 }
 
-// foreign fails unless every matrix shape of the kernels' tables has passed T1, or T3 if it is of integers, in some kernel,
-// or in every kernel that has it: AMD's 16×16×16, Intel's 8×16×16, NVIDIA's 16×8×16 and the driver's own among them.
+// foreign fails unless every matrix shape of the kernels' tables has passed T1, or T3 if it is of integers, in some
+// kernel, or in every kernel that has it: AMD's 16×16×16, Intel's 8×16×16, NVIDIA's 16×8×16 and the driver's own among
+// them.
 func foreign(t *testing.T, m *Manifest, everywhere bool) {
 	in := func(kernel, shape string) string {
 		if everywhere {

@@ -1,6 +1,6 @@
-// Negative controls: five faults, each put into every format, in fast and in reproducible mode, on every device
-// there is. The suite must notice each of them everywhere. What is broken here is what a kernel is given and what it
-// gives; mutation_test.go breaks kernels themselves.
+// Negative controls: five faults, each put into every format, in fast and in reproducible mode, on every device there
+// is. The suite must notice each of them everywhere. The faults here are in a kernel's arguments and in its results:
+// what it gives; mutation_test.go breaks kernels themselves.
 
 package conformance
 

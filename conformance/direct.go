@@ -194,7 +194,8 @@ func (r *runner) passes(k *spec.Program, l spec.Launch, args []backend.Buffer) (
 		if err != nil {
 			return nil, err
 		}
-		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: args, Params: p.Params, Maps: p.Maps})
+		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: args, Params: p.Params,
+			Maps: p.Maps})
 	}
 	return launches, nil
 }

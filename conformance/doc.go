@@ -28,7 +28,7 @@
 //     NaN; those with a bias and ReLU are in the classes above, too.
 //   - T3 is the same in reproducible mode, of all formats at each precision p: one right answer, bit for bit,
 //     which package oracle computes from the definition (docs/reproducible.md). Its numbers are normal,
-//     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN; sums a hair beside the middle of two
+//     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN; sums very close to the middle of two
 //     numbers, subnormal sums, and sums as large as they get. With a bias, sums that it cancels, brings to a tie, or to
 //     overflow.
 //
@@ -53,15 +53,15 @@
 //	bcol, ccol     B, C column-major
 //	a:f32, c:f16   A (b: B, c: C, bias: the bias) stored in another type than usual
 //	reuse          the plan, B and C have multiplied with another alpha, beta and B before
-//	values:tensor  the plan was made with other values of A, which those of a tensor (host: of the host's memory) replaced;
+//	values:tensor  the plan was made with other values of A; those of a tensor (host: of the host's memory) replace them;
 //	               besides what is right, a plan that is made with them must give the same bits
 //	transpose      what is prepared is Aᵀ, to be transposed
-//	right          Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, with Aᵀ on the right; bcol and ccol are then row-major Bᵀ and Cᵀ
+//	right          Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, Aᵀ on the right; bcol and ccol are then row-major Bᵀ and Cᵀ
 //	seed2          other numbers
 //
-// A manifest has one line for each case and variant that it ran with. A case that no variant of the
-// device is for is unsupported, which is not a pass. That follows from the device's capabilities (eligible.go): a variant
-// whose needs the device meets and that does not load, or does not run, has failed.
+// A manifest has one line for each case and variant that it ran with. A case that no variant of the device is for is
+// unsupported, which is not a pass. That follows from the device's capabilities (eligible.go): a variant whose needs
+// the device meets and that does not load, or does not run, has failed.
 //
 // # How to add cases
 //
@@ -69,17 +69,17 @@
 // shapes in cases.go; a new pattern is an entry of patterns. Kinds of numbers are in exact.go, general.go and
 // reproducible.go; tests hold those of T1 against the conditions above.
 //
-// A manifest is whole if it has all cases and variants that its device can run. So those that are checked in are made anew
-// when a problem, a format or a variant is added, and the first such change after a release raises Suite. What a released
-// version of the suite had is never changed: not its inputs, and not what is demanded.
+// A manifest is whole if it has all cases and variants that its device can run. So those that are checked in are made
+// anew when a problem, a format or a variant is added, and the first such change after a release raises Suite. What a
+// released version of the suite had is never changed: not its inputs, and not what is demanded.
 //
 // Each fault that a kernel can have should be among the mutations of mutation_test.go, which shows that
 // the suite notices in seconds, or of the command conformance/mutants, which changes sources.
 //
 // Manifests claim and Verifier checks: that the seal is whole, the summary right, no case or variant missing or twice,
 // each input that of its recipe, each exact output the right one, each verdict borne out, and "unsupported" only where
-// the recorded capabilities say so. What Verifier cannot recompute are T2's outputs and probes; and that the device gave
-// the outputs of T1 and T3 is the sender's word until it runs again.
+// the recorded capabilities say so. What Verifier cannot recompute are T2's outputs and probes; and that the device
+// gave the outputs of T1 and T3 is the sender's word until it runs again.
 //
 // # How to run it
 //

@@ -124,8 +124,8 @@ func (o *outputs) dense() *formats.Dense[float64] {
 	return d
 }
 
-// digestDigits is how many hexadecimal digits of a SHA-256 a manifest has of inputs and outputs. docs/conformance.md says what
-// they must tell apart.
+// digestDigits is how many hexadecimal digits of a SHA-256 a manifest has of inputs and outputs. docs/conformance.md
+// says what they must tell apart.
 const digestDigits = 16
 
 func short(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:digestDigits/2]) }

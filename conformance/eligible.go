@@ -111,8 +111,8 @@ func (e *eligibility) runs(k *spec.Format, v *spec.Variant) bool {
 	return e.rotated == nil || slices.Contains(e.rotated[k.Name], v.Name)
 }
 
-// rotate leaves each kernel one variant for a matrix shape that the device does not list, as far as there are for a shape
-// that no kernel before it has, and then gives the shapes that are left to kernels that have them.
+// rotate leaves each kernel one variant for a matrix shape that the device does not list, as far as there are for a
+// shape that no kernel before it has, and then gives the shapes that are left to kernels that have them.
 func (e *eligibility) rotate() {
 	chosen, covered := map[string][]string{}, map[string]bool{}
 	take := func(k *spec.Format, v *spec.Variant) {
@@ -149,7 +149,7 @@ func tile(constant func(name string) uint32) string {
 }
 
 // remake returns a variant made over for subgroups of another size, whatever matrix shapes the device lists; nil if it
-// cannot be.
+// cannot be. Of tiles side by side it keeps two a subgroup: a software driver compiles for as long as there are tiles.
 func remake(k *spec.Format, v *spec.Variant, sub uint32) *spec.Variant {
 	if k.Remake != nil {
 		if v = k.Remake(v, sub); v != nil {
@@ -165,9 +165,16 @@ func remake(k *spec.Format, v *spec.Variant, sub uint32) *spec.Variant {
 	x.Sub = sub
 	x.Local[0] = x.Sub * v.Const("SUBS")
 	x.Consts = slices.Clone(v.Consts)
+	columns := v.Const("TN")
+	if v.Const("SWAP") == 1 {
+		columns = v.Const("TM")
+	}
 	for i := range x.Consts {
-		if x.Consts[i].Name == "LOCAL" {
-			x.Consts[i].Value = x.Local[0]
+		switch c := &x.Consts[i]; {
+		case c.Name == "LOCAL":
+			c.Value = x.Local[0]
+		case c.Name == "COLS" && c.ID >= 0: // else it is in the code
+			c.Value = min(c.Value, 2*columns*v.Const("SUBS"))
 		}
 	}
 	x.Name = strings.Replace(v.Name, fmt.Sprintf("_sub%d", v.Sub), fmt.Sprintf("_sub%d", x.Sub), 1)
@@ -189,7 +196,8 @@ func compose(t *test, p *instance, v *spec.Variant, caps backend.Caps) (c compos
 		return c, err
 	}
 	c.problem = spec.Problem{
-		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: t.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.epilogue, Caps: caps,
+		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: t.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.epilogue,
+		Caps: caps,
 	}
 	if t.pad {
 		c.problem.LDB += 16

@@ -27,8 +27,10 @@ func someCaps() []backend.Caps {
 	for code := backend.CodeGo; code <= backend.CodeWGSL; code++ {
 		for _, arch := range []int{80, 90} {
 			list = append(list, backend.Caps{
-				Code: code, Arch: arch, Matrix: shapes, SubgroupMin: 8, SubgroupMax: 64, SubgroupPinned: true, SharedBytes: 200 << 10,
-				MaxInvocations: 1024, MaxLocal: [3]uint32{1024, 1024, 64}, MaxGroups: [3]uint32{65535, 65535, 65535}, F16: true, Int8: true, Lanes: true,
+				Code: code, Arch: arch, Matrix: shapes, SubgroupMin: 8, SubgroupMax: 64, SubgroupPinned: true,
+				SharedBytes:    200 << 10,
+				MaxInvocations: 1024, MaxLocal: [3]uint32{1024, 1024, 64}, MaxGroups: [3]uint32{65535, 65535, 65535}, F16: true,
+				Int8: true, Lanes: true,
 			})
 		}
 	}
@@ -76,7 +78,8 @@ func TestCapsSuffice(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"Arch", "Matrix", "SubgroupMax", "SubgroupPinned", "SharedBytes", "MaxInvocations", "MaxLocal", "F16", "Lanes"} {
+	for _, name := range []string{"Arch", "Matrix", "SubgroupMax", "SubgroupPinned", "SharedBytes", "MaxInvocations",
+		"MaxLocal", "F16", "Lanes"} {
 		if !decisive[name] {
 			t.Errorf("no variant asks for %s", name)
 		}
@@ -92,7 +95,8 @@ func TestShapes(t *testing.T) {
 			t.Errorf("%q is read as %v (%v)", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "16×8 f16·f16+f32→f32", "16×8×8", "16×8×8 f16·f16+f32", "16×8×8 f16·f16+f32→f33", "16×8×8 f16·f16+f32→f32 ", "16×8×8 f16·f16+f32→f32→f32"} {
+	for _, text := range []string{"", "16×8 f16·f16+f32→f32", "16×8×8", "16×8×8 f16·f16+f32", "16×8×8 f16·f16+f32→f33",
+		"16×8×8 f16·f16+f32→f32 ", "16×8×8 f16·f16+f32→f32→f32"} {
 		if s, err := parseShape(text); err == nil {
 			t.Errorf("%q is taken for %v", text, s)
 		}
@@ -112,8 +116,8 @@ func (d refusing) Load(b backend.Binary) (backend.Kernel, error) {
 	return d.Device.Load(b)
 }
 
-// TestMetMustLoad: a variant whose needs the device meets and that does not load is a failure, not unsupported: launched
-// by its table, through package spmm and in reproducible mode.
+// TestMetMustLoad: a variant whose needs the device meets and that does not load is a failure, not unsupported:
+// launched by its table, through package spmm and in reproducible mode.
 func TestMetMustLoad(t *testing.T) {
 	dev := cpuGuard(t).Device
 	for _, c := range []struct{ kernel, filter string }{

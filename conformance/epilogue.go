@@ -30,7 +30,8 @@ func with(e spec.Epilogue, a spec.Activation) spec.Epilogue {
 }
 
 var (
-	// epilogueShapes are problems of class T1± with a bias and ReLU: heavy rows, borders of pieces, odd numbers of columns.
+	// epilogueShapes are problems of class T1± with a bias and ReLU: heavy rows, borders of segments, odd numbers of
+	// columns.
 	epilogueShapes = []shape{
 		{m: 67, k: 129, n: 33, pattern: "eighth", epilogue: rowBias},
 		{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5, epilogue: withReLU(colBias)},
@@ -118,9 +119,9 @@ func (p *instance) finish() oracle.EpilogueOf[float64] {
 	return e
 }
 
-// exactBiases fills in a bias of the T1 classes: whole numbers of 8 bits on the coarsest grid of its row or column, so that
-// sums with it are exact too; of class nonfinite some are infinities and NaN. scaleOf is that of exact, and most its largest
-// exponent.
+// exactBiases fills in a bias of the T1 classes: whole numbers of 8 bits on the coarsest grid of its row or column, so
+// that sums with it are exact too; of class nonfinite some are infinities and NaN. scaleOf is that of exact, and most
+// its largest exponent.
 func (p *instance) exactBiases(scaleOf func(stream, i int) int, most int) {
 	p.newBias()
 	stream := streamScaleA
@@ -141,7 +142,8 @@ func (p *instance) generalBiases() {
 	}
 }
 
-// finished returns what the epilogue makes of element (i, j), in exact arithmetic: there is no other activation than ReLU.
+// finished returns what the epilogue makes of element (i, j), in exact arithmetic: there is no other activation than
+// ReLU.
 func (p *instance) finished(x float64, i, j int) float64 {
 	switch p.epilogue.Bias {
 	case spec.RowBias:
@@ -189,11 +191,12 @@ func (p *instance) biases() {
 	}
 }
 
-// half24 is what is added to whole numbers of 24 bits: half a unit and its neighbours in float64, more units and a half, a
+// half24 is added to whole numbers of 24 bits: half a unit and its neighbours in float64, more units and a half, a
 // quarter (below 2^23 half a unit), the least number, and what cancels them or carries to the next binade.
 var half24 = []float64{
-	0.5, 0.5, 0x1.000002p-1, 0x1.fffffep-2, 1.5, 2.5, 0.25, 0x1.000002p-2, 0x1.fffffep-3, 0x1p-149, 0x1p23, 0x1p24 - 1, 0x1p24, 0x1p47,
+	0.5, 0.5, 0x1.000002p-1, 0x1.fffffep-2, 1.5, 2.5, 0.25, 0x1.000002p-2, 0x1.fffffep-3, 0x1p-149, 0x1p23, 0x1p24 - 1,
+	0x1p24, 0x1p47,
 }
 
-// largest24 is the largest number of float64, the one below, and numbers beside which 24 bits are nothing.
+// largest24 is the largest number of float64, the one below, and numbers next to which 24 bits vanish.
 var largest24 = []float64{math.MaxFloat32, 0x1.fffffcp127, 0x1p127, 0x1p100, 0x1p-149}

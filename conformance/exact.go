@@ -57,7 +57,8 @@ func (p *instance) exact() {
 	p.scalars()
 }
 
-// magnitudes is how large the numbers of an exact instance may be: whole numbers, times 2^(shift-scale) to 2^(shift+scale).
+// magnitudes is how large the numbers of an exact instance may be: whole numbers, times 2^(shift-scale) to
+// 2^(shift+scale).
 type magnitudes struct {
 	seed         uint64
 	scale, shift int
@@ -67,7 +68,8 @@ type magnitudes struct {
 }
 
 func (p *instance) magnitudes() magnitudes {
-	bits, x := 23, magnitudes{seed: p.seed, scale: 3, addend: 1 << 22, mostA: 1 << min(16, precisions[p.typ].bits), mostB: 128}
+	bits, x := 23, magnitudes{seed: p.seed, scale: 3, addend: 1 << 22, mostA: 1 << min(16, precisions[p.typ].bits),
+		mostB: 128}
 	if p.typ == dtype.F64 && p.kind != narrow && p.kind != over {
 		bits, x.addend, x.mostA, x.mostB = 52, 1<<51, 1<<40, 1<<27
 	}
@@ -171,8 +173,8 @@ func (p *instance) pollute() {
 	}
 }
 
-// subnormal fills in numbers of which A's (kind inB: B's) are subnormal in the problem's type, in part
-// or all. Results are normal. A device may take subnormal operands for zeros.
+// subnormal fills in numbers; A's (kind inB: B's) are subnormal in the problem's type, in part or all. Results are
+// normal. A device may take subnormal operands for zeros.
 func (p *instance) subnormal() {
 	prec := precisions[p.typ]
 	unit := prec.least - prec.bits + 1 // the exponent of the least subnormal number

@@ -33,8 +33,8 @@ func ExampleRun() {
 		fmt.Println(c.ID, c.Variant, c.Status)
 	}
 	var v conformance.Verifier
-	fmt.Println(v.Verify(m).Right, "outputs are what the CPU computes by definition")
+	fmt.Println(v.Verify(m).Right, "outputs equal those that the CPU computes by definition")
 	// Output:
 	// csr/f32/T1±/m5k3n9/empty cpu_f32 pass
-	// 1 outputs are what the CPU computes by definition
+	// 1 outputs equal those that the CPU computes by definition
 }

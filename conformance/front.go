@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// planInfo is what a plan reports of itself.
+// planInfo is a plan's report of itself.
 type planInfo struct {
 	variant  string
 	bits     int // in reproducible mode
@@ -37,7 +37,8 @@ func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options
 	return frontA[float32](ctx, r, t, p, o)
 }
 
-func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo, error) {
+func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo,
+	error) {
 	a := formats.Convert[A](p.a)
 	if t.turned != t.right {
 		a = a.Transpose()
@@ -63,7 +64,8 @@ func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 }
 
 // once multiplies into C. It looks at the device's memory if this is the last run.
-func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan, b *formats.Dense[B], c *formats.Dense[C], last bool) error {
+func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan,
+	b *formats.Dense[B], c *formats.Dense[C], last bool) error {
 	look := func() error {
 		if last {
 			return r.dev.intact(ctx)
@@ -94,7 +96,8 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 }
 
 // onDevice multiplies tensors, and looks at memory while they are there.
-func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, t *test, p *instance, e spmm.Epilogue, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
+func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, t *test, p *instance,
+	e spmm.Epilogue, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
 	x, err := spmm.NewTensor[B](dev, b.Rows, b.Cols, b.ColMajor)
 	if err != nil {
 		return err
@@ -131,7 +134,8 @@ type tensorOf[T formats.Value] interface {
 }
 
 // throughTensors uploads an instance's B, and C if it has one, multiplies and downloads C, and then looks at memory.
-func throughTensors[B, C formats.Value](ctx context.Context, p *instance, x tensorOf[B], b *formats.Dense[B], y tensorOf[C], c *formats.Dense[C], look, multiply func() error) error {
+func throughTensors[B, C formats.Value](ctx context.Context, p *instance, x tensorOf[B], b *formats.Dense[B],
+	y tensorOf[C], c *formats.Dense[C], look, multiply func() error) error {
 	if err := x.Upload(ctx, b); err != nil {
 		return err
 	}
@@ -149,7 +153,7 @@ func throughTensors[B, C formats.Value](ctx context.Context, p *instance, x tens
 	return look()
 }
 
-// otherProduct is what a plan multiplies before an instance's product.
+// otherProduct is a product that a plan computes before an instance's.
 type otherProduct[B formats.Value] struct {
 	alpha, beta float64
 	b           *formats.Dense[B]
@@ -166,7 +170,8 @@ func otherProducts[B formats.Value](p *instance, b *formats.Dense[B]) []otherPro
 }
 
 // newEpilogue returns an instance's epilogue as package spmm takes it, and its bias on the device, to be closed.
-func newEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (spmm.Epilogue, io.Closer, error) {
+func newEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (spmm.Epilogue, io.Closer,
+	error) {
 	e := spmm.Epilogue{Activation: spmm.Activation(p.epilogue.Activation)}
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil

@@ -14,8 +14,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// What is read as a manifest is written and read back as the same, and can be verified, compared and looked at, whatever it
-// says. The seal is made right, so that what it says is looked at.
+// What is read as a manifest is written and read back as the same, and can be verified, compared and looked at,
+// whatever it says. The seal is made right, so that what it says is looked at.
 func FuzzManifest(f *testing.F) {
 	d, err := backend.Find("cpu")
 	if err != nil {

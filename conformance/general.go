@@ -50,8 +50,8 @@ func (p *instance) general() {
 // hasSubnormal tells whether a kind of T2 has subnormal operands, which a device may take for zeros.
 func hasSubnormal(kind string) bool { return kind == low || kind == lowB || kind == beside }
 
-// The powers of two of the kinds low, lowB and beside: subnormal numbers, what they are multiplied by, and the others of their matrix; small
-// ones of A and B, and large ones of B.
+// The powers of two of the kinds low, lowB and beside: subnormal numbers, what they are multiplied by, and the others
+// of their matrix; small ones of A and B, and large ones of B.
 type scales struct{ low, by, others, smallA, smallB, large float64 }
 
 func (p *instance) scales() scales {
@@ -69,7 +69,7 @@ func (s scales) lowered(i, k int) float64 {
 	return s.others
 }
 
-// scaleA is what A's element in row i and column k is multiplied by.
+// scaleA is the factor of A's element in row i and column k.
 func (p *instance) scaleA(i, k int) float64 {
 	if !hasSubnormal(p.kind) {
 		return 1
@@ -86,7 +86,7 @@ func (p *instance) scaleA(i, k int) float64 {
 	}
 }
 
-// scaleB is what B's element in row k and column j is multiplied by.
+// scaleB is the factor of B's element in row k and column j.
 func (p *instance) scaleB(k, j int) float64 {
 	if !hasSubnormal(p.kind) {
 		return 1

@@ -17,7 +17,7 @@ import (
 type grouping struct {
 	other backend.Device
 	split spmm.Split
-	every uint32 // one case of so many runs; 0: all
+	every uint32 // one case of this number runs; 0: all
 }
 
 // forGroup returns the cases that a group runs: those that go to a kernel's table go through package spmm, too.
@@ -42,7 +42,8 @@ func (g *grouping) forGroup(tests []test) []test {
 }
 
 // groupA multiplies by MultiplyGroup or by GroupPlan.Run.
-func groupA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options) (*outputs, *planInfo, error) {
+func groupA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A],
+	o spmm.Options) (*outputs, *planInfo, error) {
 	plan, err := r.devices.Prepare(ctx, given(t, a), spmm.GroupOptions{Options: o, Split: r.group.split})
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +64,8 @@ func groupA[A formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 }
 
 // groupOnce multiplies data of the host, or tensors: B on the first device and C on the second, which the split moves.
-func groupOnce[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan, b *formats.Dense[B], c *formats.Dense[C]) error {
+func groupOnce[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan,
+	b *formats.Dense[B], c *formats.Dense[C]) error {
 	e, bias, err := groupEpilogue(ctx, r, t, p, plan)
 	if err != nil {
 		return err
@@ -93,7 +95,8 @@ func groupOnce[B, C formats.Value](ctx context.Context, r *runner, t *test, p *i
 }
 
 // groupEpilogue returns an instance's epilogue, whose bias lies on the second device, and is to be closed.
-func groupEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan) (spmm.GroupEpilogue, io.Closer, error) {
+func groupEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan) (spmm.GroupEpilogue,
+	io.Closer, error) {
 	e := spmm.GroupEpilogue{Activation: spmm.Activation(p.epilogue.Activation)}
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil

@@ -1,4 +1,5 @@
-// Groups: a device and another of its kind, or itself opened twice, multiply as one does, in all formats and both modes.
+// Groups: a device and another of its kind, or itself opened twice, multiply as one does, in all formats and both
+// modes.
 
 package conformance
 
@@ -21,7 +22,8 @@ func TestGroup(t *testing.T) {
 	exact := recipe{class: MixedSign, typ: dtype.F16, m: 150, k: 96, n: 40, pattern: "skewed", alpha: 1, seed: 9}.build()
 	sparser := *exact // two of four entries in a row
 	sparser.a = formats.Convert[float64](twoOfFour(exact.m, exact.k))
-	rounded := recipe{class: General, typ: dtype.F32, m: 150, k: 96, n: 40, pattern: "skewed", alpha: 1, kind: normal, seed: 9}.build()
+	rounded := recipe{class: General, typ: dtype.F32, m: 150, k: 96, n: 40, pattern: "skewed", alpha: 1, kind: normal,
+		seed: 9}.build()
 	devices(t, func(t *testing.T, dev backend.Device) {
 		one := spmm.NewDevice(dev)
 		g, err := spmm.OpenGroup(t.Context(), pair(t, dev))
@@ -45,8 +47,8 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// Cases through a group of the device and another of its kind, by columns and by rows: of the quick tier one in so many, which
-// are others for each split.
+// Cases through a group of the device and another of its kind, by columns and by rows: of the quick tier a sample,
+// another one for each split.
 func TestConformanceGroup(t *testing.T) {
 	devices(t, func(t *testing.T, dev backend.Device) {
 		two, err := spmm.OpenGroup(t.Context(), pair(t, dev))
@@ -152,7 +154,8 @@ func grouped[T formats.Value](t *testing.T, one *spmm.Device, g *spmm.Group, p *
 }
 
 // fromFirst multiplies a B that lies on the first device into a C on the last.
-func fromFirst[T formats.Value](t *testing.T, p *spmm.GroupPlan, b *formats.Dense[T], want *formats.Dense[float32], what string) {
+func fromFirst[T formats.Value](t *testing.T, p *spmm.GroupPlan, b *formats.Dense[T], want *formats.Dense[float32],
+	what string) {
 	t.Helper()
 	x, err := spmm.NewGroupTensor[T](p, b.Rows, b.Cols, spmm.On(0))
 	if err != nil {
@@ -193,7 +196,8 @@ func TestGroupMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cpu.Close()
-	p := recipe{class: General, typ: dtype.F32, m: 300, k: 96, n: 64, pattern: "skewed", alpha: 1, kind: spans, seed: 9}.build()
+	p := recipe{class: General, typ: dtype.F32, m: 300, k: 96, n: 64, pattern: "skewed", alpha: 1, kind: spans,
+		seed: 9}.build()
 	devices(t, func(t *testing.T, dev backend.Device) {
 		g, err := spmm.OpenGroup(t.Context(), fmt.Sprintf("cpu,%s:%d,cpu", dev.Info().Backend, dev.Info().Index))
 		if err != nil {
@@ -203,6 +207,7 @@ func TestGroupMixed(t *testing.T) {
 		for _, bits := range []int{0, 15, 47, spmm.AutoP} {
 			grouped[float32](t, cpu, g, p, spmm.Options{Mode: spmm.Reproducible, P: bits})
 		}
-		grouped[half.F16](t, cpu, g, recipe{class: MixedSign, typ: dtype.F16, m: 300, k: 96, n: 64, pattern: "skewed", alpha: 1, seed: 9}.build(), spmm.Options{})
+		grouped[half.F16](t, cpu, g, recipe{class: MixedSign, typ: dtype.F16, m: 300, k: 96, n: 64, pattern: "skewed",
+			alpha: 1, seed: 9}.build(), spmm.Options{})
 	})
 }

@@ -65,7 +65,7 @@ type guarded struct {
 // Alloc returns a buffer whose contents are NaN.
 func (g *guard) Alloc(size int64) (backend.Buffer, error) { return g.holding(size, nil) }
 
-// holding returns a buffer that begins with data; the rest of it is NaN.
+// holding returns a buffer that begins with data and is NaN after it.
 func (g *guard) holding(size int64, data []byte) (backend.Buffer, error) {
 	if err := backend.CheckAlloc(size); err != nil {
 		return nil, err

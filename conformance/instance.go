@@ -169,8 +169,8 @@ func (p *instance) expect(t dtype.Type) []string {
 	return d
 }
 
-// solve returns what the outputs are by definition: alpha·A·B + beta·C with the epilogue, rounded to float32 or float64 once, or
-// of the class that operands which are not finite make it.
+// solve returns what the outputs are by definition: alpha·A·B + beta·C with the epilogue, rounded to float32 or float64
+// once, or of the class that operands which are not finite make it.
 func (p *instance) solve() []float64 {
 	row := func(i int) []oracle.Dot { return oracle.Row(p.a, p.b, i) }
 	if p.typ != dtype.F64 {

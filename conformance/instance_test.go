@@ -187,7 +187,8 @@ func TestExpectedIsExact(t *testing.T) {
 // TestNonFiniteProblems: they have outputs of every class, and structural zeros that meet infinities.
 func TestNonFiniteProblems(t *testing.T) {
 	for _, s := range nonFiniteShapes {
-		r := recipe{class: NonFinite, typ: dtype.F16, m: s.m, k: s.k, n: s.n, pattern: s.pattern, alpha: 1, beta: s.beta, seed: 1}
+		r := recipe{class: NonFinite, typ: dtype.F16, m: s.m, k: s.k, n: s.n, pattern: s.pattern, alpha: 1, beta: s.beta,
+			seed: 1}
 		p := r.build()
 		var nan, pos, neg, finite, untouched int
 		for i, x := range p.want {
@@ -244,8 +245,8 @@ func TestSubnormalProblems(t *testing.T) {
 	}
 }
 
-// TestSubnormalGeneralProblems: of kinds low and lowB some operands are subnormal, of kind beside zeros of A meet large elements of B in rows whose sums are
-// small, and no row's products are all below f32's normal numbers.
+// TestSubnormalGeneralProblems: of kinds low and lowB some operands are subnormal, of kind beside zeros of A meet large
+// elements of B in rows whose sums are small, and no row's products are all below f32's normal numbers.
 func TestSubnormalGeneralProblems(t *testing.T) {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64} {
 		for _, kind := range []string{low, lowB, beside} {
@@ -273,15 +274,17 @@ func TestSubnormalGeneralProblems(t *testing.T) {
 	}
 }
 
-// TestHalvesProblems: among sums and biases of kind halves are ties that are rounded up and down, sums that a hair keeps
-// from being ties, that cancel, that become a power of two, that are below 0, and with a large alpha sums that overflow.
+// TestHalvesProblems: among sums and biases of kind halves are ties that are rounded up and down, sums that a hair
+// keeps from being ties, that cancel, that become a power of two, that are below 0, and with a large alpha sums that
+// overflow.
 func TestHalvesProblems(t *testing.T) {
 	for _, s := range reproducibleEpilogueShapes {
 		if s.kind != halves {
 			continue
 		}
 		for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			r := recipe{class: Reproducible, typ: typ, m: s.m, k: s.k, n: s.n, pattern: s.pattern, alpha: s.alpha, epilogue: s.epilogue, kind: halves, p: 15, seed: 1}
+			r := recipe{class: Reproducible, typ: typ, m: s.m, k: s.k, n: s.n, pattern: s.pattern, alpha: s.alpha,
+				epilogue: s.epilogue, kind: halves, p: 15, seed: 1}
 			if r.alpha == 0 {
 				r.alpha = 1
 			}

@@ -9,7 +9,8 @@ const (
 	cachedInstance = 1 << 20   // of one; larger ones are those of few cases
 )
 
-// instanceCache keeps instances, which nobody changes, until it is full. The last one is always kept. Several goroutines may use it.
+// instanceCache keeps instances, which nobody changes, until it is full. The last one is always kept. Several
+// goroutines may use it.
 type instanceCache struct {
 	mu   sync.Mutex
 	kept map[recipe]*instance

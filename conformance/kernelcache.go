@@ -56,11 +56,11 @@ func (c *kernelCache) load(dev backend.Device, b backend.Binary) (backend.Kernel
 	return cachedKernel{k.kernel}, k.err
 }
 
-// preload loads the kernels that tests are for, in the tests' order, several at once: runners ask for one after the other,
-// since neighbouring tests run the same ones, and a device takes up to seconds to compile one. Errors come again where a
-// runner asks.
+// preload loads the kernels that tests are for, in the tests' order, several at once: runners ask for one after the
+// other, since neighbouring tests run the same ones, and a device takes up to seconds to compile one. Errors come again
+// where a runner asks.
 func (c *kernelCache) preload(ctx context.Context, dev backend.Device, may *eligibility, tests []test) {
-	if dev.Caps().Code == backend.CodeGo || runtime.GOMAXPROCS(0) == 1 { // nothing to compile, or nobody to do it beside
+	if dev.Caps().Code == backend.CodeGo || runtime.GOMAXPROCS(0) == 1 { // nothing to compile, or nobody to
 		return
 	}
 	forms := make(chan form)

@@ -62,8 +62,8 @@ type Part struct {
 
 func (p Part) String() string { return fmt.Sprintf("%d of %d cases", p.Ran, p.Of) }
 
-// Module identifies code by the digest of its text or binary. Go functions have none: the manifest's commit and its version
-// of Go say what they are.
+// Module identifies code by the digest of its text or binary. Go functions have none: the manifest's commit and its
+// version of Go say what they are.
 type Module struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
@@ -122,7 +122,7 @@ func (m *Manifest) Encode(w io.Writer) error {
 	return err
 }
 
-// seal is what the seal must be.
+// seal returns the right seal.
 func (m *Manifest) seal() (string, error) {
 	open := *m
 	open.Seal = ""
@@ -139,7 +139,8 @@ func (m *Manifest) text() ([]byte, error) {
 		return nil, err
 	}
 	b := bytes.NewBuffer(bytes.TrimSuffix(text, []byte("\n}")))
-	if err := errors.Join(lines(b, "modules", m.Modules), lines(b, "variants", m.Variants), lines(b, "cases", m.Cases)); err != nil {
+	if err := errors.Join(lines(b, "modules", m.Modules), lines(b, "variants", m.Variants),
+		lines(b, "cases", m.Cases)); err != nil {
 		return nil, err
 	}
 	b.WriteString("\n}\n")
@@ -189,8 +190,8 @@ func readText(r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// Decode reads a manifest, as it is or compressed by gzip, and holds it against the schema. Whether what it says is true is for
-// Verifier.
+// Decode reads a manifest, as it is or compressed by gzip, and holds it against the schema. Whether what it says is
+// true is for Verifier.
 func Decode(r io.Reader) (*Manifest, error) {
 	text, err := readText(r)
 	if err != nil {

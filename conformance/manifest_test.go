@@ -22,8 +22,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// TestManifests: every manifest that is checked in records no failure, its digests of exact cases are
-// what the CPU computes, and all agree. Together they are small.
+// TestManifests: every manifest that is checked in records no failure, its digests of exact cases equal the CPU's, and
+// all agree. Together they are small.
 func TestManifests(t *testing.T) {
 	const folder, mostBytes = "manifests", 4 << 20
 	entries, err := os.ReadDir(folder)
@@ -74,7 +74,8 @@ func TestManifests(t *testing.T) {
 		t.Error(d)
 	}
 	// Those that any machine can make are there. All share cases of T1 and of T3, which Compare has found to agree.
-	for _, name := range []string{"cpu", "vulkan-softvk-matrices", "vulkan-softvk-plain", "webgpu-softvk-matrices", "webgpu-chromium-swiftshader"} {
+	for _, name := range []string{"cpu", "vulkan-softvk-matrices", "vulkan-softvk-plain", "webgpu-softvk-matrices",
+		"webgpu-chromium-swiftshader"} {
 		if !slices.Contains(files, name+".json.gz") {
 			t.Errorf("%s.json.gz is not there: conformance/manifests/make makes it", name)
 		}
@@ -115,7 +116,8 @@ func TestVariantsComplete(t *testing.T) {
 	}
 	m.Cases = m.Cases[:len(m.Cases)-1]
 	count(m)
-	if found := v.Verify(seal(t, m)); len(found.Wrong) != 1 || !strings.Contains(found.Wrong[0], "with second is missing") {
+	if found := v.Verify(seal(t, m)); len(found.Wrong) != 1 ||
+		!strings.Contains(found.Wrong[0], "with second is missing") {
 		t.Errorf("wrong: %q", found.Wrong)
 	}
 }
@@ -183,7 +185,8 @@ func TestRoundTrip(t *testing.T) {
 	if _, err := Decode(cut); err == nil {
 		t.Error("a compressed manifest without its end is read")
 	}
-	for _, text := range []string{"", "{}", `{"schema":1,"more":2}`, `{"schema":1}`, `{"schema":2}`, `{"schema":99}`, "\x1f\x8b"} {
+	for _, text := range []string{"", "{}", `{"schema":1,"more":2}`, `{"schema":1}`, `{"schema":2}`, `{"schema":99}`,
+		"\x1f\x8b"} {
 		if _, err := Decode(strings.NewReader(text)); err == nil {
 			t.Errorf("%q is taken for a manifest", text)
 		}
@@ -192,7 +195,8 @@ func TestRoundTrip(t *testing.T) {
 
 // TestStale: a module with another digest than this build's is named.
 func TestStale(t *testing.T) {
-	m := &Manifest{Modules: []Module{{Name: "csr/webgpu_f32", SHA256: "00"}, {Name: "csr/cpu_f32"}, {Name: "other/x", SHA256: "00"}}}
+	m := &Manifest{Modules: []Module{{Name: "csr/webgpu_f32", SHA256: "00"}, {Name: "csr/cpu_f32"},
+		{Name: "other/x", SHA256: "00"}}}
 	if got := new(Verifier).Verify(m).Stale; len(got) != 1 || got[0] != "csr/webgpu_f32" {
 		t.Errorf("stale: %q", got)
 	}
@@ -205,7 +209,7 @@ type tampering struct {
 	wrong  string // "": nothing is
 }
 
-// found tells whether what was found is what is wrong.
+// found tells whether the reported problem is the real one.
 func (c tampering) found(found []string) bool {
 	if c.wrong == "" {
 		return len(found) == 0
@@ -394,7 +398,8 @@ func TestSchema(t *testing.T) {
 		{`"cases": [`, `"probe_errors": [` + strings.Repeat(`"",`, 1e5) + `""], "cases": [`, "probe_errors: a list of 1001"},
 		{`"cases": [`, `"cases": 3, "cases": [`, "cases: want array, not 3"},
 		{`"cases": [`, `"cases": [` + strings.Repeat("{},", 1e5), `cases[0]: "`},
-		{`"tier": "quick"`, `"tier": "quick", "colour": [` + strings.Repeat("[],", 1e5) + `0]`, `the manifest: unknown "colour"`},
+		{`"tier": "quick"`, `"tier": "quick", "colour": [` + strings.Repeat("[],", 1e5) + `0]`,
+			`the manifest: unknown "colour"`},
 		{`"tier": "quick"`, `"tier": "quick", "filter": "` + strings.Repeat("a", mostOfValue) + `"`, "filter: 1048578 bytes"},
 	} {
 		text := b.String()
@@ -402,7 +407,8 @@ func TestSchema(t *testing.T) {
 			t.Errorf("the manifest has no %s", c.before)
 			continue
 		}
-		if _, err := Decode(strings.NewReader(strings.Replace(text, c.before, c.after, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Decode(strings.NewReader(strings.Replace(text, c.before, c.after, 1))); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s for %s: %v, want %q", c.after, c.before, err, c.want)
 		}
 	}

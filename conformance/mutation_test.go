@@ -109,36 +109,40 @@ const wrongOutputs = "outputs are wrong"
 // tableMutations are faults for any device.
 func tableMutations() []mutation {
 	return []mutation{
-		{name: "the last entry of one row is dropped", want: wrongOutputs, places: true, table: onMatrix(func(a *formats.CSR[float32]) {
-			for i := a.Rows - 1; i >= 0; i-- {
-				if a.RowPtr[i+1] > a.RowPtr[i] {
-					remove(a, a.RowPtr[i+1]-1)
-					return
+		{name: "the last entry of one row is dropped", want: wrongOutputs, places: true,
+			table: onMatrix(func(a *formats.CSR[float32]) {
+				for i := a.Rows - 1; i >= 0; i-- {
+					if a.RowPtr[i+1] > a.RowPtr[i] {
+						remove(a, a.RowPtr[i+1]-1)
+						return
+					}
 				}
-			}
-		})},
-		{name: "two entries multiply each other's rows of B", want: wrongOutputs, table: onMatrix(func(a *formats.CSR[float32]) {
-			for i := range a.Rows {
-				if e := a.RowPtr[i]; a.RowPtr[i+1] > e+1 {
-					a.Val[e], a.Val[e+1] = a.Val[e+1], a.Val[e]
+			})},
+		{name: "two entries multiply each other's rows of B", want: wrongOutputs,
+			table: onMatrix(func(a *formats.CSR[float32]) {
+				for i := range a.Rows {
+					if e := a.RowPtr[i]; a.RowPtr[i+1] > e+1 {
+						a.Val[e], a.Val[e+1] = a.Val[e+1], a.Val[e]
+					}
 				}
-			}
-		})},
-		{name: "an entry multiplies the row of B beside its own", want: wrongOutputs, places: true, table: onMatrix(func(a *formats.CSR[float32]) {
-			for i := range a.Rows {
-				if e := a.RowPtr[i]; a.RowPtr[i+1] > e && a.ColIdx[e] > 0 {
-					a.ColIdx[e]--
-					return
+			})},
+		{name: "an entry multiplies the row of B beside its own", want: wrongOutputs, places: true,
+			table: onMatrix(func(a *formats.CSR[float32]) {
+				for i := range a.Rows {
+					if e := a.RowPtr[i]; a.RowPtr[i+1] > e && a.ColIdx[e] > 0 {
+						a.ColIdx[e]--
+						return
+					}
 				}
-			}
-		})},
-		{name: "entries that are zero are left out", want: wrongOutputs, places: true, table: onMatrix(func(a *formats.CSR[float32]) {
-			for e := len(a.Val) - 1; e >= 0; e-- {
-				if a.Val[e] == 0 {
-					remove(a, int64(e))
+			})},
+		{name: "entries that are zero are left out", want: wrongOutputs, places: true,
+			table: onMatrix(func(a *formats.CSR[float32]) {
+				for e := len(a.Val) - 1; e >= 0; e-- {
+					if a.Val[e] == 0 {
+						remove(a, int64(e))
+					}
 				}
-			}
-		})},
+			})},
 		{name: "one more column is written", want: "was written", table: onParam(add(1), "n")},
 		{name: "the last column is left out", want: wrongOutputs, table: onParam(add(-1), "n")},
 		{name: "rows of C are taken to be closer", want: "", table: onParam(add(-1), "ldc")},
@@ -151,17 +155,19 @@ func tableMutations() []mutation {
 		}, "beta")},
 		{name: "the last row is left out", want: wrongOutputs, kernel: "cvse", table: onParam(add(-1), "rows")},
 		{name: "the last item is left out", want: wrongOutputs, kernel: "csr", table: onParam(add(-1), "items")},
-		{name: "structural zeros count as entries", want: wrongOutputs, kernel: "cvse", table: onArray("mask", func(d []byte) {
-			for i := range d {
-				d[i] = 0xff
-			}
-		})},
-		{name: "a panel is done twice, another never", want: wrongOutputs, kernel: "cvse", table: onArray("work", func(d []byte) {
-			const record = 16 // bytes
-			if len(d) >= 2*record {
-				copy(d, d[record:2*record])
-			}
-		})},
+		{name: "structural zeros count as entries", want: wrongOutputs, kernel: "cvse",
+			table: onArray("mask", func(d []byte) {
+				for i := range d {
+					d[i] = 0xff
+				}
+			})},
+		{name: "a panel is done twice, another never", want: wrongOutputs, kernel: "cvse",
+			table: onArray("work", func(d []byte) {
+				const record = 16 // bytes
+				if len(d) >= 2*record {
+					copy(d, d[record:2*record])
+				}
+			})},
 	}
 }
 
@@ -247,8 +253,10 @@ func goMutations() []mutation {
 	return []mutation{
 		{name: "f16 outputs are truncated", want: wrongOutputs, filter: f16, code: narrowly(truncate)},
 		{name: "f16 outputs are right", filter: f16, code: narrowly(half.F16From)}, // the mutator itself changes nothing
-		{name: "sums are kept in f16", want: wrongOutputs, code: rounding(func(x float32) float32 { return half.F16From(x).Float32() })},
-		{name: "sums are kept in bf16", want: "past their bound", filter: `^[a-z0-9]+(/v8)?/f32/T2/`, code: rounding(func(x float32) float32 { return half.BF16From(x).Float32() })},
+		{name: "sums are kept in f16", want: wrongOutputs,
+			code: rounding(func(x float32) float32 { return half.F16From(x).Float32() })},
+		{name: "sums are kept in bf16", want: "past their bound", filter: `^[a-z0-9]+(/v8)?/f32/T2/`,
+			code: rounding(func(x float32) float32 { return half.BF16From(x).Float32() })},
 		{name: "a byte behind C is written", want: "behind a buffer", code: func(b backend.Binary) backend.Binary {
 			c := cOf(b)
 			return onGroups(func(args [][]byte, _ []byte) { args[c][len(args[c])-1000] = 1 })(b)
@@ -257,12 +265,14 @@ func goMutations() []mutation {
 			c := cOf(b)
 			return onGroups(func(args [][]byte, _ []byte) { args[c-1][0]++ })(b)
 		}},
-		{name: "a run is not like the one before", want: "a second run gave other bits", filter: `/T2/`, code: func(b backend.Binary) backend.Binary {
-			c := cOf(b)
-			return onGroups(func(args [][]byte, _ []byte) {
-				binary.LittleEndian.PutUint32(args[c], math.Float32bits(1+float32(calls.Add(1)))) // also wrong, but that is seen later
-			})(b)
-		}},
+		{name: "a run is not like the one before", want: "a second run gave other bits", filter: `/T2/`,
+			code: func(b backend.Binary) backend.Binary {
+				c := cOf(b)
+				return onGroups(func(args [][]byte, _ []byte) {
+					// also wrong, but that is seen later
+					binary.LittleEndian.PutUint32(args[c], math.Float32bits(1+float32(calls.Add(1))))
+				})(b)
+			}},
 		{name: "a kernel panics", want: "panic", code: onGroups(func(args [][]byte, _ []byte) { _ = args[len(args)] })},
 	}
 }
@@ -310,7 +320,8 @@ func textMutations() []mutation {
 		onText("cvse", "row >= p.rows || j >= p.n", "j >= p.n"),
 		onText("cvse", "i < m; i = i + LOCAL) { stage_cols", "i + 1u < m; i = i + LOCAL) { stage_cols"),
 	}
-	wants := map[string]string{"col >= p.n": "was written", "row >= p.rows || j >= p.n → row": "was written", "row >= p.rows || j >= p.n → j": "behind a buffer", "limit =": "past their bound"}
+	wants := map[string]string{"col >= p.n": "was written", "row >= p.rows || j >= p.n → row": "was written",
+		"row >= p.rows || j >= p.n → j": "behind a buffer", "limit =": "past their bound"}
 	sums := onText("cvse", "s < end; s = s + 1u", "s + 1u < end; s = s + 1u") // of parts of heavy panels
 	sums.filter = "/onerow/"
 	ms = append(ms, sums)
@@ -390,7 +401,8 @@ func catch(t *testing.T, dev backend.Device, cache *kernelCache, m mutation) {
 	changes := m.table != nil || m.want != ""
 	for _, k := range o.kernels {
 		if (failed[k.Name] > 0) != changes {
-			t.Errorf("%d cases of %s fail; the fault must show: %v\n%s", failed[k.Name], k.Name, changes, strings.Join(errs, "\n"))
+			t.Errorf("%d cases of %s fail; the fault must show: %v\n%s", failed[k.Name], k.Name, changes,
+				strings.Join(errs, "\n"))
 		}
 	}
 	if changes && !slices.ContainsFunc(errs, func(e string) bool { return strings.Contains(e, m.want) }) {

@@ -116,7 +116,8 @@ func verifyPartial(t *testing.T, m, whole *Manifest) {
 func TestNothingRan(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	o := Options{Filter: regexp.MustCompile(`^csr/f32/T1`), Partial: func(m *Manifest) { t.Errorf("handed over: %v", m.Incomplete) }}
+	o := Options{Filter: regexp.MustCompile(`^csr/f32/T1`),
+		Partial: func(m *Manifest) { t.Errorf("handed over: %v", m.Incomplete) }}
 	if m, err := Run(ctx, cpuGuard(t).Device, o); m != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", m, err)
 	}

@@ -36,7 +36,7 @@ var patterns = map[string]func(seed uint64, i, m, k int) []int32{
 		}
 		return nil
 	},
-	// Rows whose numbers of entries lie at the borders of the pieces that kernels cut rows into, and of stages.
+	// Rows whose numbers of entries lie at the borders of the segments that kernels cut rows into, and of stages.
 	"borders": func(_ uint64, i, _, k int) []int32 { return spread(borders[i%len(borders)], k) },
 	// The same for groups of 16 rows that are alike but for one.
 	"borders16": func(_ uint64, i, _, k int) []int32 {
@@ -60,7 +60,7 @@ var patterns = map[string]func(seed uint64, i, m, k int) []int32{
 	"skewed": func(seed uint64, i, _, k int) []int32 { return chance(seed, i, k, 1+int64(i%97)) },
 }
 
-// borders are one less than, as many as, and one more than the entries of a piece or a stage.
+// borders are one less than, as many as, and one more than the entries of a segment or a stage.
 var borders = []int{256, 257, 255, 0, 512, 511, 513, 1024, 1, 1025, 1023, 32, 31, 33, 64, 63, 65, 128, 127, 129}
 
 // spread returns n columns at equal distances in k.
@@ -73,7 +73,7 @@ func spread(n, k int) []int32 {
 	return cols
 }
 
-// chance returns the columns of row i of which each is taken with a chance of one in n.
+// chance returns columns of row i, each with a chance of one in n.
 func chance(seed uint64, i, k int, n int64) []int32 {
 	var cols []int32
 	row := lineOf(seed, streamPattern, i)

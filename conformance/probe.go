@@ -132,7 +132,8 @@ func (q *prober) sum(s sum) float64 {
 	// Eight rows alike make a panel full in every format.
 	const rows, cols = 8, 8
 	k := len(s)
-	t := &test{target: target{kernel: q.k, prec: q.v.In}, layout: layout{c: dtype.F32, a: q.v.In.Storage(), b: q.v.In.Storage()}}
+	t := &test{target: target{kernel: q.k, prec: q.v.In}, layout: layout{c: dtype.F32, a: q.v.In.Storage(),
+		b: q.v.In.Storage()}}
 	t.recipe = recipe{class: General, typ: q.v.In, m: rows, k: k, n: cols, alpha: 1}
 	p := &instance{recipe: t.recipe, b: formats.NewDense[float64](k, cols)}
 	p.a = &formats.CSR[float64]{Rows: rows, Cols: k, RowPtr: []int64{0}}
@@ -179,8 +180,8 @@ func concat(ss ...sum) sum {
 	return out
 }
 
-// fused finds FusedTerms: 1 − 1 stands first, a term too small to be kept beside them farther and farther
-// behind, with stored zeros between.
+// fused finds FusedTerms: 1 − 1 stands first, a term too small to be kept with them farther and farther behind, with
+// stored zeros between.
 func (q *prober) fused(fraction int) int {
 	const big = 15
 	if fraction == mostFraction {

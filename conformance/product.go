@@ -1,4 +1,5 @@
-// A product by a plan of package spmm, of one device or of a group: its element types, the host's memory, what is checked.
+// A product by a plan of package spmm, of one device or of a group: its element types, the host's memory, what is
+// checked.
 
 package conformance
 
@@ -15,7 +16,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// planned is what multiplies.
+// planned is a plan and its operands.
 type planned interface{ *spmm.Plan | *spmm.GroupPlan }
 
 // product multiplies an instance twice, and wants the same bits.
@@ -31,7 +32,8 @@ func product[P planned](ctx context.Context, r *runner, t *test, p *instance, pl
 	return productB[float32](ctx, r, t, p, plan)
 }
 
-func productB[B formats.Value, P planned](ctx context.Context, r *runner, t *test, p *instance, plan P) (*outputs, error) {
+func productB[B formats.Value, P planned](ctx context.Context, r *runner, t *test, p *instance, plan P) (*outputs,
+	error) {
 	b := place[B](p.b, t.bcol, t.pad)
 	switch t.c {
 	case dtype.F16:
@@ -44,7 +46,8 @@ func productB[B formats.Value, P planned](ctx context.Context, r *runner, t *tes
 	return productC[float32](ctx, r, t, p, plan, b)
 }
 
-func productC[C, B formats.Value, P planned](ctx context.Context, r *runner, t *test, p *instance, plan P, b *formats.Dense[B]) (*outputs, error) {
+func productC[C, B formats.Value, P planned](ctx context.Context, r *runner, t *test, p *instance, plan P,
+	b *formats.Dense[B]) (*outputs, error) {
 	before := p.c
 	if before == nil {
 		before = formats.NewDense[float64](p.m, p.n)
@@ -83,9 +86,10 @@ func productC[C, B formats.Value, P planned](ctx context.Context, r *runner, t *
 	return outs[0], alike(outs[0], outs[1])
 }
 
-// newBias returns an instance's bias where a plan multiplies, to be closed, and whether it has an element for each row of
-// what the plan sees as C.
-func newBias[P planned](ctx context.Context, r *runner, t *test, p *instance, plan P) (x io.Closer, rowwise bool, err error) {
+// newBias returns an instance's bias where a plan multiplies, to be closed, and whether it has an element for each row
+// of what the plan sees as C.
+func newBias[P planned](ctx context.Context, r *runner, t *test, p *instance, plan P) (x io.Closer, rowwise bool,
+	err error) {
 	d := formats.NewDense[float64](1, len(p.bias))
 	rowwise = (p.epilogue.Bias == spec.RowBias) != t.right
 	if rowwise {
@@ -105,9 +109,10 @@ func newBias[P planned](ctx context.Context, r *runner, t *test, p *instance, pl
 	return x, rowwise, err
 }
 
-// biasOf makes a bias' tensor: on one device in the order of C, so that its elements lie side by side in some cases, and
-// apart in others; of a group on the second device.
-func biasOf[T formats.Value, P planned](ctx context.Context, r *runner, t *test, plan P, d *formats.Dense[float64]) (io.Closer, error) {
+// biasOf makes a bias' tensor: on one device in the order of C, so that its elements lie side by side in some cases,
+// and apart in others; of a group on the second device.
+func biasOf[T formats.Value, P planned](ctx context.Context, r *runner, t *test, plan P,
+	d *formats.Dense[float64]) (io.Closer, error) {
 	if plan, is := any(plan).(*spmm.GroupPlan); is {
 		x, err := spmm.NewGroupTensor[T](plan, d.Rows, d.Cols, spmm.On(1))
 		if err != nil {

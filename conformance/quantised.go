@@ -7,8 +7,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// quantised adds the cases of a quantised target. In the exact classes A is such that quantising loses nothing, with a scale
-// of its own for each group of columns.
+// quantised adds the cases of a quantised target. In the exact classes A is such that quantising loses nothing, with a
+// scale of its own for each group of columns.
 func (w *lister) quantised(t target) {
 	in, all := t.prec.Storage(), w.adder(t)
 	plain := layout{c: dtype.F32}

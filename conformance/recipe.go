@@ -50,7 +50,7 @@ const (
 	beside = "beside" // T2: small numbers, and in half of the rows zeros of A where elements of B are large
 	odd    = "odd"    // T3: subnormal numbers and zeros of both signs among normal ones
 	wild   = "wild"   // T3: the same, and infinities and NaN; T2: as normal, and infinities and NaN
-	ties   = "ties"   // T3: sums a hair beside the middle between two numbers of f32, in more bits than f64 has
+	ties   = "ties"   // T3: sums very close to the middle between two numbers of f32, in more bits than f64 has
 	tiny   = "tiny"   // T3: sums that are subnormal in f32
 	rising = "rising" // T3: the largest elements of rows of A and columns of B are their last ones
 	units  = "units"  // T3: A of ones and twos, B as in normal: how many bits are needed is B's affair

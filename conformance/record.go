@@ -21,7 +21,8 @@ type record struct {
 }
 
 func newRecord(progress func(done, all int, r *Result), tests int) *record {
-	return &record{progress: progress, cases: make([][]Result, tests), modules: map[string]Module{}, ran: map[string]Variant{}}
+	return &record{progress: progress, cases: make([][]Result, tests), modules: map[string]Module{},
+		ran: map[string]Variant{}}
 }
 
 // report tells of a case with one variant, the last of the case or not.
@@ -85,7 +86,8 @@ func (c *record) whole(m *Manifest, r *runner) error {
 // fill completes a manifest that has a head, and seals it.
 func (c *record) fill(m *Manifest) (err error) {
 	m.Cases = slices.Concat(c.cases...)
-	m.Waivers = slices.SortedFunc(slices.Values(c.waivers), func(a, b Waiver) int { return strings.Compare(a.Device, b.Device) })
+	m.Waivers = slices.SortedFunc(slices.Values(c.waivers),
+		func(a, b Waiver) int { return strings.Compare(a.Device, b.Device) })
 	for _, name := range slices.Sorted(maps.Keys(c.modules)) {
 		m.Modules = append(m.Modules, c.modules[name])
 	}

@@ -26,7 +26,8 @@ var again = map[bool]int{true: 100, false: 30}[os.Getenv("SPMM_SOFTVK") == ""]
 // busy keeps a device at work with another matrix until the function that it returns is called.
 func busy(t *testing.T, dev *spmm.Device) (stop func()) {
 	t.Helper()
-	p := recipe{class: General, typ: dtype.F32, m: 150, k: 200, n: 20, pattern: "skewed", alpha: 1, kind: normal, seed: 9}.build().single()
+	p := recipe{class: General, typ: dtype.F32, m: 150, k: 200, n: 20, pattern: "skewed", alpha: 1, kind: normal,
+		seed: 9}.build().single()
 	plan, err := spmm.Prepare(t.Context(), dev, p.A, spmm.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +99,8 @@ func repeats[T formats.Value](t *testing.T, dev *spmm.Device, format string, p *
 }
 
 func TestSameBits(t *testing.T) {
-	// A row that is split, rows of very different lengths: sums of which a careless kernel would change the order.
-	// The last is for formats that want N of M.
+	// A row that is split, rows of very different lengths: sums whose order a careless kernel would change. The last is
+	// for formats that want N of M.
 	problems := []recipe{
 		{class: General, m: 20, k: 5001, n: 20, pattern: "onerow", alpha: 1, kind: spans, seed: 1},
 		{class: General, m: 200, k: 300, n: 40, pattern: "skewed", alpha: 1, kind: spans, seed: 1},

@@ -42,9 +42,9 @@ var (
 		{m: 21, k: 40, n: 70, pattern: "dense", kind: wild},
 		{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5},
 	}
-	// reproducibleEdgeShapes are sums where two roundings differ from one, results that are subnormal, rows at the borders of
-	// pieces, columns whose range their last element decides, rows whose sums are as large as they can be (more entries than
-	// four pieces of any kernel have), and scalars that are not finite.
+	// reproducibleEdgeShapes are sums where two roundings differ from one, results that are subnormal, rows at the borders
+	// of segments, columns whose range their last element decides, rows whose sums are as large as they can be (more
+	// entries than four segments of any kernel have), and scalars that are not finite.
 	reproducibleEdgeShapes = []shape{
 		{m: 16, k: 5, n: 16, pattern: "dense", kind: ties},
 		{m: 9, k: 1030, n: 9, pattern: "dense", kind: ties},
@@ -97,7 +97,8 @@ func (w *lister) reproducible(kernels []*spec.Format) {
 				if (i+at)%2 == 1 { // where rows are multiplied whatever the format, one more says little
 					in = kernels[:min(1, len(kernels))]
 				}
-				l := layout{path: []string{host, tensor}[i%2], a: typ, b: typ, c: dtype.F32, pad: i%3 == 1, bcol: i%4 == 3, ccol: i%5 == 3}
+				l := layout{path: []string{host, tensor}[i%2], a: typ, b: typ, c: dtype.F32, pad: i%3 == 1, bcol: i%4 == 3,
+					ccol: i%5 == 3}
 				if i == 4 {
 					l.c = dtype.F16
 				}
@@ -118,7 +119,8 @@ func (w *lister) reproducibleEdges(kernels []*spec.Format) {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		for _, p := range precisionsT3() {
 			for i, s := range reproducibleEdgeShapes {
-				if s.kind == most && (typ != dtype.F16 || p != 15 && p != 47) { // on panels and in rows: more say little, and take long
+				// on panels and in rows: more say little, and take long
+				if s.kind == most && (typ != dtype.F16 || p != 15 && p != 47) {
 					continue
 				}
 				if p != spmm.AutoP {
@@ -134,8 +136,8 @@ func (w *lister) reproducibleEdges(kernels []*spec.Format) {
 	}
 }
 
-// reproducibleEpilogues adds epilogues: each shape alternately for each kernel variant and in csr through package spmm, where
-// the bias has other types and orders.
+// reproducibleEpilogues adds epilogues: each shape alternately for each kernel variant and in csr through package spmm,
+// where the bias has other types and orders.
 func (w *lister) reproducibleEpilogues(kernels []*spec.Format) {
 	types := []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
 	for of, typ := range types {
@@ -252,7 +254,7 @@ func (p *instance) tied() {
 		}
 		return int(below(31, p.seed, stream, i, 0)) - 15
 	}
-	// smallest is what is one unit in fixed point beside 2^x.
+	// smallest is one unit in fixed point where the largest element is 2^x.
 	smallest := func(x int) float64 {
 		x -= bits - 1
 		if p.typ == dtype.F16 {
@@ -339,8 +341,8 @@ func (p *instance) largest() {
 	}
 }
 
-// whole makes sums whole numbers of 24 bits, which every p keeps, of both signs: in every eighth column the least and in
-// the next the largest, 2^23 and 2^24 - 1. Every third row is negative.
+// whole makes sums whole numbers of 24 bits, which every p keeps, of both signs: in every eighth column the least and
+// in the next the largest, 2^23 and 2^24 - 1. Every third row is negative.
 func (p *instance) whole() {
 	factors := []float64{0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p7, 1}
 	p.entries(func(e, i, j int) { p.a.Val[e] = factors[j] * float64(1-i%3/2*2) })
@@ -372,8 +374,8 @@ func (p *instance) strange(x float64, stream, i, j int) float64 {
 	return x
 }
 
-// unlistedT3 returns the variants for shapes of 8-bit integers that a device does not list, of few columns and at p = 15:
-// a driver for CPUs takes minutes to compile what has more.
+// unlistedT3 returns the variants for shapes of 8-bit integers that a device does not list, of few columns and at p =
+// 15: a driver for CPUs takes minutes to compile what has more.
 func unlistedT3(caps backend.Caps) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range kernel.Coops(rfx.P15, caps.SubgroupMin) {

@@ -8,8 +8,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// right adds matrices on the right, with Bᵀ and Cᵀ row-major, as layers of networks have them (which is bcol and ccol), and
-// otherwise.
+// right adds matrices on the right, with Bᵀ and Cᵀ row-major, as layers of networks have them (which is bcol and ccol),
+// and otherwise.
 func (w *lister) right(t target) {
 	in := t.prec.Storage()
 	samples := layout{path: tensor, a: in, b: in, c: dtype.F32, bcol: true, ccol: true, right: true}
@@ -36,9 +36,11 @@ func (w *lister) reproducibleRight(kernels []*spec.Format) {
 			if p == spmm.AutoP {
 				in = kernels[:min(1, len(kernels))]
 			}
-			l := layout{path: []string{host, tensor}[i], a: typ, b: typ, c: dtype.F32, bcol: true, ccol: i == 1, right: true, turned: i == 0}
+			l := layout{path: []string{host, tensor}[i], a: typ, b: typ, c: dtype.F32, bcol: true, ccol: i == 1, right: true,
+				turned: i == 0}
 			w.t3(Quick, in, typ, p, shape{m: 67, k: 129, n: 33, pattern: "eighth", kind: spans}, l)
-			w.t3(Quick, in, typ, p, shape{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5, epilogue: withReLU(rowBias)}, l)
+			w.t3(Quick, in, typ, p, shape{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5,
+				epilogue: withReLU(rowBias)}, l)
 		}
 	}
 }

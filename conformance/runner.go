@@ -28,9 +28,9 @@ type Options struct {
 	Filter *regexp.Regexp // of cases' names; nil: all
 	// Progress, if set, is called after each case and variant with the number of cases done and in all.
 	Progress func(done, all int, r *Result)
-	// Partial, if set, is called when the run ends early, because the context is done or the device is lost, with the manifest
-	// of the cases that have run: it is marked as incomplete, and has no probes. Where none has, it is not called. Run returns
-	// after it.
+	// Partial, if set, is called when the run ends early, because the context is done or the device is lost, with the
+	// manifest of the cases that have run: it is marked as incomplete, and has no probes. Where none has, it is not
+	// called. Run returns after it.
 	Partial func(m *Manifest)
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
 	// subgroup size. For drivers that compute any shape (Mesa's for CPUs).
@@ -57,7 +57,7 @@ type Options struct {
 	stray  bool                                // something is written behind a buffer
 }
 
-// runner runs one case after the other, beside other runners on the same device.
+// runner runs one case after the other, at the same time as other runners on the same device.
 type runner struct {
 	Options
 	dev     *guard
@@ -206,7 +206,8 @@ func (r *runner) close() {
 // manifest is the head of the record.
 func (r *runner) manifest() *Manifest {
 	m := &Manifest{
-		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
+		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit,
+		Go: runtime.Version(), Device: r.dev.Info(),
 		Caps:    recordCaps(r.dev.Caps()),
 		Summary: map[Status]int{},
 	}
@@ -328,7 +329,8 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 	if t.path == direct {
 		out, res.Grid, err = r.direct(ctx, t, r.last, v)
 	} else {
-		out, _, err = r.front(ctx, t, r.last, spmm.Options{Format: t.kernel.Name, Variant: v.Name, Precision: t.prec, Quantise: t.target.quant, Cols: t.n})
+		out, _, err = r.front(ctx, t, r.last, spmm.Options{Format: t.kernel.Name, Variant: v.Name, Precision: t.prec,
+			Quantise: t.target.quant, Cols: t.n})
 	}
 	if err != nil {
 		return err
@@ -366,7 +368,7 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 	return err
 }
 
-// flushedNote is what a result says of a device that flushes.
+// flushedNote is a result's note on a device that flushes.
 const flushedNote = "subnormal operands are taken for zero"
 
 // general says how far outputs of class T2 are off, by their bound, and what is wrong with them.
@@ -376,7 +378,8 @@ func general(ctx context.Context, t *test, p *instance, v *spec.Variant, out *ou
 		return nil, err
 	}
 	check, err := oracle.Check(ctx, oracle.ProblemOf[float64]{
-		Quantised: q, A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
+		Quantised: q, A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c,
+		Splits: 1,
 	}, out.dense(), 0)
 	if err != nil {
 		return nil, err
@@ -390,7 +393,8 @@ func general(ctx context.Context, t *test, p *instance, v *spec.Variant, out *ou
 
 // note records a variant.
 func (r *runner) note(k *spec.Program, v *spec.Variant, unlisted bool) {
-	x := Variant{Name: k.Name + "/" + v.Name, Local: v.Local, Subgroup: v.Sub, Matrix: len(v.Need.Shapes) > 0 || v.Matrix, Unlisted: unlisted}
+	x := Variant{Name: k.Name + "/" + v.Name, Local: v.Local, Subgroup: v.Sub, Matrix: len(v.Need.Shapes) > 0 || v.Matrix,
+		Unlisted: unlisted}
 	for _, c := range v.Consts {
 		if x.Consts == nil {
 			x.Consts = map[string]uint32{}

@@ -95,11 +95,12 @@ func (r *rule) prepare() (err error) {
 	return nil
 }
 
-// mostOfValue bounds the text of each member of a manifest, and of each element of its lists: JSON takes many times its length in memory.
+// mostOfValue bounds the text of each member of a manifest, and of each element of its lists: JSON takes many times its
+// length in memory.
 const mostOfValue = 1 << 20
 
-// schemaCheck says where text, which is JSON, is not what the schema describes. Of lists, which are nearly all of a manifest, it looks at one
-// element at a time, and ends at the first that is wrong.
+// schemaCheck says where text, which is JSON, is not what the schema describes. Of lists, which are nearly all of a
+// manifest, it looks at one element at a time, and ends at the first that is wrong.
 func schemaCheck(text []byte) error {
 	root, err := manifestRule()
 	if err != nil {

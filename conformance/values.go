@@ -27,8 +27,10 @@ func (w *lister) values(t target) {
 	w.add(Quick, t, MixedSign, s, layout{path: host, a: in, b: in, c: dtype.F32, turned: true})
 	s = shape{m: 150, k: 400, n: 7, pattern: "ragged"}
 	w.add(Quick, t, MixedSign, s, layout{path: host, a: dtype.F32, b: in, c: dtype.F32, changed: fromTensor, turned: true})
-	w.add(Quick, t, NonFinite, nonFiniteShapes[1], layout{path: tensor, a: in, b: in, c: dtype.F32, changed: fromTensor, turned: true})
-	w.add(Quick, t, General, generalShapes[1], layout{path: tensor, a: in, b: in, c: dtype.F32, changed: fromHost, turned: true})
+	w.add(Quick, t, NonFinite, nonFiniteShapes[1], layout{path: tensor, a: in, b: in, c: dtype.F32, changed: fromTensor,
+		turned: true})
+	w.add(Quick, t, General, generalShapes[1], layout{path: tensor, a: in, b: in, c: dtype.F32, changed: fromHost,
+		turned: true})
 	w.add(Quick, t, General, generalShapes[3], layout{path: host, a: in, b: in, c: dtype.F32, changed: fromTensor})
 }
 
@@ -47,16 +49,18 @@ func (w *lister) reproducibleValues(kernels []*spec.Format) {
 				in = kernels[:min(1, len(kernels))]
 			}
 			for i, s := range shapes {
-				l := layout{path: []string{host, tensor}[(i+at)%2], a: typ, b: typ, c: dtype.F32, changed: []string{fromTensor, fromHost}[i%2], turned: (i+at)%3 == 0}
+				l := layout{path: []string{host, tensor}[(i+at)%2], a: typ, b: typ, c: dtype.F32,
+					changed: []string{fromTensor, fromHost}[i%2], turned: (i+at)%3 == 0}
 				w.t3(Quick, in, typ, p, s, l)
 			}
 		}
 	}
 }
 
-// prepareA prepares what a case multiplies with: a as it is, or with other values which are replaced by a's when the plan
-// has multiplied with them. The plan is to be closed after an error, too.
-func prepareA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options) (*spmm.Plan, error) {
+// prepareA prepares what a case multiplies with: a as it is, or with other values which are replaced by a's when the
+// plan has multiplied with them. The plan is to be closed after an error, too.
+func prepareA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A],
+	o spmm.Options) (*spmm.Plan, error) {
 	plan, err := spmm.Prepare(ctx, r.door, given(t, a), o)
 	if err != nil || t.changed == "" {
 		return plan, err
@@ -73,7 +77,8 @@ func prepareA[A formats.Value](ctx context.Context, r *runner, t *test, p *insta
 		return plan, err
 	}
 	defer x.Close()
-	if err := x.Upload(ctx, &formats.Dense[float32]{Rows: 1, Cols: len(values), LD: len(values), Data: values}); err != nil {
+	if err := x.Upload(ctx, &formats.Dense[float32]{Rows: 1, Cols: len(values), LD: len(values),
+		Data: values}); err != nil {
 		return plan, err
 	}
 	return plan, plan.SetValues(ctx, x)
@@ -87,8 +92,8 @@ func given[A formats.Value](t *test, a *formats.CSR[A]) formats.Encoded {
 	return asGiven(t, a)
 }
 
-// asGiven returns A as a program would have it: for a format that takes only matrices which store every element, as a dense
-// one.
+// asGiven returns A as a program would have it: for a format that takes only matrices which store every element, as a
+// dense one.
 func asGiven[A formats.Value](t *test, a *formats.CSR[A]) formats.Encoded {
 	if t.kernel.Full {
 		if d, err := a.Full(); err == nil {
@@ -98,7 +103,7 @@ func asGiven[A formats.Value](t *test, a *formats.CSR[A]) formats.Encoded {
 	return a
 }
 
-// otherValues returns n values, of which some are as large as an element can be, some zeros.
+// otherValues returns n values; some are as large as an element can be, some zeros.
 func otherValues[A formats.Value](n int) []A {
 	v := make([]A, n)
 	for i := range v {
@@ -108,7 +113,8 @@ func otherValues[A formats.Value](n int) []A {
 }
 
 // asFresh multiplies with a plan that has a's values from the start: its outputs must have the same bits.
-func asFresh[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options, out *outputs) error {
+func asFresh[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options,
+	out *outputs) error {
 	fresh, err := spmm.Prepare(ctx, r.door, asGiven(t, a), o)
 	if err != nil {
 		return err

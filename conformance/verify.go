@@ -32,7 +32,7 @@ type Verifier struct {
 	digests map[string]string // of those that manifests have named
 }
 
-// answer is what the outputs of a recipe must be.
+// answer has the right outputs of a recipe.
 type answer struct {
 	input   string
 	exact   bool
@@ -42,9 +42,9 @@ type answer struct {
 	lossless bool
 }
 
-// Verification is what a manifest's digests were found to be.
+// Verification is the result of checking a manifest's digests.
 type Verification struct {
-	Right int      // outputs that are what the CPU alone computes by definition
+	Right int      // outputs that equal those computed on the CPU by definition
 	Wrong []string // what is not right, in words
 	// Stale names modules that are not those of this build: the manifest is of other kernels.
 	Stale []string
@@ -195,12 +195,15 @@ func (c *claim) exact(t *test, r *Result, a *answer) {
 
 // granted tells whether a published waiver, which the manifest lists, covers a case.
 func granted(m *Manifest, t *test, r *Result) bool {
-	matrix := slices.ContainsFunc(m.Variants, func(x Variant) bool { return x.Name == r.kernel()+"/"+r.Variant && x.Matrix })
+	matrix := slices.ContainsFunc(m.Variants, func(x Variant) bool {
+		return x.Name == r.kernel()+"/"+r.Variant &&
+			x.Matrix
+	})
 	w := waiverFor(m.Device, &spec.Variant{Matrix: matrix}, t.class)
 	return w != nil && slices.Contains(m.Waivers, *w)
 }
 
-// consistent says what in a manifest contradicts the rest of it.
+// consistent says what in a manifest contradicts its other contents.
 func consistent(m *Manifest) []string {
 	var v Verification
 	if seal, err := m.seal(); err != nil || m.Seal != seal {
@@ -220,7 +223,8 @@ func consistent(m *Manifest) []string {
 		}
 		seen[k], ran[r.Variant] = true, true
 		counts[r.Status]++
-		if (r.Status == Pass) != (r.Error == "") || r.Status == Pass && r.Output == "" || r.Status == Unsupported && r.Output != "" {
+		if (r.Status == Pass) != (r.Error == "") || r.Status == Pass && r.Output == "" || r.Status == Unsupported &&
+			r.Output != "" {
 			v.wrong("%s with %s: %s, with output %q and error %q", r.ID, r.Variant, r.Status, r.Output, r.Error)
 		}
 	}
@@ -291,8 +295,8 @@ func (c *claim) due(t *test, like map[string]bool) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// core says which of the cases did not pass that every device must pass, whatever its capabilities: of each class of
-// which format csr has cases in f32.
+// core reports the cases that did not pass and that every device must pass, whatever its capabilities: format csr in
+// f32, of each class that has such cases.
 func (c *claim) core() {
 	if c.m.Summary[Pass] == 0 {
 		c.found.wrong("no case passed")
@@ -331,7 +335,8 @@ func (v *Verifier) answer(t *test) *answer {
 		return a
 	}
 	p := t.recipe.build()
-	a := &answer{input: p.digest(), exact: p.want != nil, outputs: map[dtype.Type][]string{}, bits: p.bits, lossless: p.lossless}
+	a := &answer{input: p.digest(), exact: p.want != nil, outputs: map[dtype.Type][]string{}, bits: p.bits,
+		lossless: p.lossless}
 	for _, c := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64} {
 		a.outputs[c] = p.expect(c)
 	}

@@ -43,7 +43,7 @@ type Fields struct {
 	Rows, Cols *int
 	Options    map[string]*int // the parameters that the arrays depend on
 	Arrays     []Field
-	// Derive, if set, computes what files do not hold, once the rest has been set. The arrays have not been
+	// Derive, if set, computes the fields that files do not hold, once the others have been set. The arrays have not been
 	// validated.
 	Derive func()
 }

@@ -74,7 +74,8 @@ func ConvertSlice[D, S Value](dst []D, src []S) {
 	}
 }
 
-// throughFloat32 is exact up to the last rounding: 16-bit types are subsets of float32, and float64 is rounded to odd there.
+// throughFloat32 is exact up to the last rounding: 16-bit types are subsets of float32, and float64 is rounded to odd
+// there.
 func throughFloat32[D half.F16 | half.BF16, S Value](dst []D, src []S) {
 	if s, ok := any(src).([]float32); ok {
 		half.Encode(dst, s)

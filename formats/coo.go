@@ -165,7 +165,8 @@ func (a *CSR[T]) sumFrom(row int) {
 
 // ToCOO returns a as a list of entries in row order. It shares no memory with a.
 func (a *CSR[T]) ToCOO() *COO[T] {
-	out := &COO[T]{Rows: a.Rows, Cols: a.Cols, Row: make([]int32, len(a.Val)), Col: slices.Clone(a.ColIdx), Val: slices.Clone(a.Val)}
+	out := &COO[T]{Rows: a.Rows, Cols: a.Cols, Row: make([]int32, len(a.Val)), Col: slices.Clone(a.ColIdx),
+		Val: slices.Clone(a.Val)}
 	for i := range a.Rows {
 		for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
 			out.Row[p] = int32(i)

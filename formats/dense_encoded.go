@@ -20,8 +20,8 @@ const densePanel = 64
 // ErrNotFull is wrapped by the error of DenseFormat for a sparse matrix that does not store every element.
 var ErrNotFull = errors.New("a dense matrix stores every element")
 
-// DenseFormat describes format "dense", as *Dense[T] holds it. It encodes only sparse matrices that store every element,
-// zero or not: others are ErrNotFull. Files hold the rows one after the other.
+// DenseFormat describes format "dense", as *Dense[T] holds it. It encodes only sparse matrices that store every
+// element, zero or not: others are ErrNotFull. Files hold the rows one after the other.
 var DenseFormat = Format{
 	Name: denseName,
 	Pack: ByType64(packDense[half.F16], packDense[half.BF16], packDense[float32], packDense[float64]),
@@ -53,8 +53,8 @@ func (a *CSR[T]) Full() (*Dense[T], error) {
 	return &Dense[T]{Rows: a.Rows, Cols: a.Cols, LD: a.Cols, Data: a.Val}, nil
 }
 
-// DenseTo returns a dense matrix with elements stored as t (F16, BF16, F32 or F64; TF32 means F32), converted as ConvertDense does
-// where it has others. What is in another format is returned as it is.
+// DenseTo returns a dense matrix with elements stored as t (F16, BF16, F32 or F64; TF32 means F32), converted as
+// ConvertDense does where it has others. What is in another format is returned as it is.
 func DenseTo(a Encoded, t dtype.Type) Encoded {
 	if a.Format() != denseName || a.Type() == t.Storage() {
 		return a
@@ -100,7 +100,8 @@ func (d *Dense[T]) Type() dtype.Type { return TypeOf[T]() }
 // after the other. ToCSR leaves zeros out.
 func (d *Dense[T]) Sparse() Sparse {
 	d = d.Compact()
-	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1), ColIdx: make([]int32, len(d.Data)), Val: d.Data}
+	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1), ColIdx: make([]int32, len(d.Data)),
+		Val: d.Data}
 	for i := range a.RowPtr {
 		a.RowPtr[i] = int64(i) * int64(d.Cols)
 	}
@@ -135,8 +136,8 @@ func (d *Dense[T]) clone() Encoded {
 	return &c
 }
 
-// WithValues returns the matrix of d's size with these elements, row after row, whose memory it shares. There must be NNZ of
-// them.
+// WithValues returns the matrix of d's size with these elements, row after row, whose memory it shares. There must be
+// NNZ of them.
 func (d *Dense[T]) WithValues(values []T) Encoded {
 	return &Dense[T]{Rows: d.Rows, Cols: d.Cols, LD: d.Cols, Data: values}
 }

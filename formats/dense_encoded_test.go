@@ -31,14 +31,15 @@ func numbered(rows, cols, pad int, colMajor bool) *formats.Dense[float32] {
 	return d
 }
 
-// A dense matrix in any order, with padding or without, is the sparse one that stores every element; and back, also by way of
-// what a file holds.
+// A dense matrix in any order, with padding or without, is the sparse one that stores every element; and back, also by
+// way of what a file holds.
 func TestDenseIsEncoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(0, 40).Draw(t, "rows"), rapid.IntRange(0, 40).Draw(t, "cols")
 		d := numbered(rows, cols, rapid.IntRange(0, 3).Draw(t, "pad"), rapid.Bool().Draw(t, "colMajor"))
 		a := d.Sparse().(*formats.CSR[float32])
-		if err := a.Validate(); err != nil || a.NNZ() != int64(rows*cols) || d.NNZ() != a.NNZ() || d.Format() != "dense" || d.Type() != dtype.F32 {
+		if err := a.Validate(); err != nil || a.NNZ() != int64(rows*cols) || d.NNZ() != a.NNZ() || d.Format() != "dense" ||
+			d.Type() != dtype.F32 {
 			t.Fatalf("%d entries of %s of %v (%v)", a.NNZ(), d.Format(), d.Type(), err)
 		}
 		for i, x := range a.Val {

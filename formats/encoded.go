@@ -63,8 +63,9 @@ const MaxSlots = min(math.MaxUint32, math.MaxInt>>3)
 // ErrTooLarge is wrapped by the errors of formats in which a matrix would exceed MaxSlots.
 var ErrTooLarge = errors.New("matrix too large")
 
-// MostlyEmpty tells whether a large matrix has hardly any entries beside the slots (values, words of a mask) that a format would
-// store of it because of its size. Formats refuse it as ErrTooLarge: a file of a few bytes must not take all memory.
+// MostlyEmpty tells whether a large matrix has hardly any entries compared with the slots (values, words of a mask)
+// that a format would store because of its size. Formats refuse it as ErrTooLarge: a file of a few bytes must not take
+// all memory.
 func MostlyEmpty(slots, nnz int64) bool {
 	const many, most = 1 << 28, 256 // slots of a matrix; slots for an entry
 	return slots > many && slots/most > nnz
@@ -100,7 +101,8 @@ var CSRFormat = Format{
 // ByType makes one function of three, which take the same matrix with elements of type F16, BF16 and
 // float32: usually instances of one generic function. A matrix of another format is an error, and so is one of float64,
 // which ByType64 is for.
-func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error), f32 func(C, O) (R, error)) func(Encoded, O) (R, error) {
+func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error),
+	f32 func(C, O) (R, error)) func(Encoded, O) (R, error) {
 	return func(m Encoded, o O) (R, error) {
 		switch m := m.(type) {
 		case A:
@@ -115,7 +117,8 @@ func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O
 }
 
 // ByType64 is ByType for a format that holds float64 too.
-func ByType64[R, O any, A, B, C, D Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error), f32 func(C, O) (R, error), f64 func(D, O) (R, error)) func(Encoded, O) (R, error) {
+func ByType64[R, O any, A, B, C, D Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error),
+	f32 func(C, O) (R, error), f64 func(D, O) (R, error)) func(Encoded, O) (R, error) {
 	rest := ByType(f16, bf16, f32)
 	return func(m Encoded, o O) (R, error) {
 		if m, ok := m.(D); ok {

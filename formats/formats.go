@@ -1,5 +1,5 @@
-// Package formats holds matrices: COO and CSR for sparse ones, Dense for the others, which is multiplied from, too, as format
-// "dense".
+// Package formats holds matrices: COO and CSR for sparse ones, Dense for the others, which is multiplied from, too, as
+// format "dense".
 //
 // It is pure Go and knows no GPU. Each sparse format that a kernel multiplies from has a package
 // below this one (cvse), as has each file format (mtx, smtx, npy).
@@ -64,5 +64,6 @@ type Stats struct {
 	Gathers     int64   // rows of B fetched: one for each stored column index, or
 	Staged      bool    // whole blocks of B through shared memory, whatever rows of A share
 	Longest     int64   // most rows of B that one workgroup fetches one after another; 0: all about as many
-	Cut         int64   // workgroups that would fetch more share it, and another launch adds up their sums; 0: none do, or it is not known
+	// workgroups that would fetch more share it, and another launch adds up their sums; 0: none do, or it is not known
+	Cut int64
 }

@@ -106,14 +106,16 @@ func TestToCSRLarge(t *testing.T) {
 
 // Three terms whose sum rounds differently in float32, in binary16, and when rounded twice.
 func TestDuplicatesAreSummedExactly(t *testing.T) {
-	coo := &formats.COO[float32]{Rows: 1, Cols: 1, Row: []int32{0, 0, 0}, Col: []int32{0, 0, 0}, Val: []float32{1 << 24, 1, 1}}
+	coo := &formats.COO[float32]{Rows: 1, Cols: 1, Row: []int32{0, 0, 0}, Col: []int32{0, 0, 0},
+		Val: []float32{1 << 24, 1, 1}}
 	a, err := coo.ToCSR(formats.SumDuplicates)
 	if err != nil || a.Val[0] != 1<<24+2 {
 		t.Errorf("2²⁴ + 1 + 1 = %v (%v)", a.Val, err)
 	}
 	one, bit := half.F16From(1), half.F16From(0x1p-24)
 	// 1 + 2⁻¹¹ + 2⁻²⁴ is just above the midpoint of 1 and its successor; float32 rounds it to that midpoint.
-	h := &formats.COO[half.F16]{Rows: 1, Cols: 1, Row: []int32{0, 0, 0}, Col: []int32{0, 0, 0}, Val: []half.F16{one, half.F16From(0x1p-11), bit}}
+	h := &formats.COO[half.F16]{Rows: 1, Cols: 1, Row: []int32{0, 0, 0}, Col: []int32{0, 0, 0},
+		Val: []half.F16{one, half.F16From(0x1p-11), bit}}
 	b, err := h.ToCSR(formats.SumDuplicates)
 	if err != nil || b.Val[0] != one+1 {
 		t.Errorf("1 + 2⁻¹¹ + 2⁻²⁴ in f16 = %v (%v), want %v", b.Val[0].Float32(), err, (one + 1).Float32())
@@ -133,17 +135,26 @@ func TestValidate(t *testing.T) {
 		{&csr{Rows: -1, RowPtr: []int64{}}, "negative size -1×0"},
 		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 2}}, "2 row pointers for 2 rows, want 3"},
 		{&csr{Rows: 1, Cols: 4, RowPtr: []int64{1, 1}, ColIdx: []int32{0}, Val: v[:1]}, "row 0: starts at 1, want 0"},
-		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 3, 2}, ColIdx: []int32{0, 1}, Val: v[:2]}, "row 1: ends at 2, before its start 3"},
-		{&csr{Rows: 1, Cols: 4, RowPtr: []int64{0, 3}, ColIdx: []int32{0, 1}, Val: v[:2]}, "row pointers end at 3, but there are 2 entries"},
+		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 3, 2}, ColIdx: []int32{0, 1}, Val: v[:2]},
+			"row 1: ends at 2, before its start 3"},
+		{&csr{Rows: 1, Cols: 4, RowPtr: []int64{0, 3}, ColIdx: []int32{0, 1}, Val: v[:2]},
+			"row pointers end at 3, but there are 2 entries"},
 		{&csr{Rows: 1, Cols: 4, RowPtr: []int64{0, 2}, ColIdx: []int32{0}, Val: v[:2]}, "1 column indices for 2 values"},
-		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, 2, 4}, Val: v[:3]}, "row 1, position 2: column 4 is outside the 4 columns"},
-		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, -1, 1}, Val: v[:3]}, "row 1, position 1: column -1 is outside the 4 columns"},
-		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, 2, 1}, Val: v[:3]}, "row 1, position 2: column 1 comes after column 2"},
-		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, 2, 2}, Val: v[:3]}, "row 1, position 2: column 2 appears twice"},
+		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, 2, 4}, Val: v[:3]},
+			"row 1, position 2: column 4 is outside the 4 columns"},
+		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, -1, 1}, Val: v[:3]},
+			"row 1, position 1: column -1 is outside the 4 columns"},
+		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, 2, 1}, Val: v[:3]},
+			"row 1, position 2: column 1 comes after column 2"},
+		{&csr{Rows: 2, Cols: 4, RowPtr: []int64{0, 1, 3}, ColIdx: []int32{0, 2, 2}, Val: v[:3]},
+			"row 1, position 2: column 2 appears twice"},
 		{&formats.COO[float32]{Rows: 2, Cols: 2, Row: []int32{1, 1}, Col: []int32{0, 0}, Val: v[:2]}, ""},
-		{&formats.COO[float32]{Rows: 2, Cols: 2, Row: []int32{1, 2}, Col: []int32{0, 0}, Val: v[:2]}, "position 1: row 2 is outside the 2 rows"},
-		{&formats.COO[float32]{Rows: 2, Cols: 2, Row: []int32{1, 1}, Col: []int32{0, -1}, Val: v[:2]}, "position 1: column -1 is outside"},
-		{&formats.COO[float32]{Rows: 2, Cols: 2, Row: []int32{1}, Col: []int32{0, 0}, Val: v[:2]}, "1 rows and 2 columns for 2 values"},
+		{&formats.COO[float32]{Rows: 2, Cols: 2, Row: []int32{1, 2}, Col: []int32{0, 0}, Val: v[:2]},
+			"position 1: row 2 is outside the 2 rows"},
+		{&formats.COO[float32]{Rows: 2, Cols: 2, Row: []int32{1, 1}, Col: []int32{0, -1}, Val: v[:2]},
+			"position 1: column -1 is outside"},
+		{&formats.COO[float32]{Rows: 2, Cols: 2, Row: []int32{1}, Col: []int32{0, 0}, Val: v[:2]},
+			"1 rows and 2 columns for 2 values"},
 		{&formats.Dense[float32]{Rows: 2, Cols: 3, LD: 5, Data: v[:8]}, ""},
 		{&formats.Dense[float32]{Rows: 0, Cols: 3, LD: 3}, ""},
 		{&formats.Dense[float32]{Rows: 2, Cols: 3, LD: 2, Data: v}, "leading dimension 2 is less than 3"},
@@ -161,7 +172,8 @@ func TestValidate(t *testing.T) {
 
 func TestNewCSR(t *testing.T) {
 	a, err := formats.NewCSR(2, 5, []int64{0, 3, 4}, []int32{4, 0, 4, 2}, []float32{1, 2, 3, 4}, formats.SumDuplicates)
-	want := &formats.CSR[float32]{Rows: 2, Cols: 5, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 4, 2}, Val: []float32{2, 4, 4}}
+	want := &formats.CSR[float32]{Rows: 2, Cols: 5, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 4, 2},
+		Val: []float32{2, 4, 4}}
 	if err != nil || !a.Equal(want) {
 		t.Errorf("%+v (%v), want %+v", a, err, want)
 	}
@@ -181,9 +193,11 @@ func TestNewCSR(t *testing.T) {
 }
 
 func TestConvert(t *testing.T) {
-	a := &formats.CSR[float32]{Rows: 1, Cols: 3, RowPtr: []int64{0, 3}, ColIdx: []int32{0, 1, 2}, Val: []float32{1.0 / 3, 1e5, 0x1p-25}}
+	a := &formats.CSR[float32]{Rows: 1, Cols: 3, RowPtr: []int64{0, 3}, ColIdx: []int32{0, 1, 2},
+		Val: []float32{1.0 / 3, 1e5, 0x1p-25}}
 	f16, bf16 := formats.Convert[half.F16](a), formats.Convert[half.BF16](a)
-	if !slices.Equal(f16.Val, []half.F16{0x3555, 0x7c00, 0}) || !slices.Equal(bf16.Val, []half.BF16{0x3eab, 0x47c3, 0x3300}) {
+	if !slices.Equal(f16.Val, []half.F16{0x3555, 0x7c00, 0}) ||
+		!slices.Equal(bf16.Val, []half.BF16{0x3eab, 0x47c3, 0x3300}) {
 		t.Errorf("f16 %#x, bf16 %#x", f16.Val, bf16.Val)
 	}
 	if &f16.ColIdx[0] != &a.ColIdx[0] {
@@ -359,7 +373,8 @@ func BenchmarkToCSR(b *testing.B) {
 }
 
 func BenchmarkTranspose(b *testing.B) {
-	for _, spec := range []string{"gen:uniform,rows=4096,density=0.1", "gen:uniform,rows=100000,cols=100000,nnz-per-row=20"} {
+	for _, spec := range []string{"gen:uniform,rows=4096,density=0.1",
+		"gen:uniform,rows=100000,cols=100000,nnz-per-row=20"} {
 		a, err := gen.CSR(spec)
 		if err != nil {
 			b.Fatal(err)

@@ -87,8 +87,8 @@ func (l Limits) CheckDims(rows, cols int64) error {
 	return nil
 }
 
-// ReadingBytes returns the Bytes to set so that reading a file takes at most that much memory at any time: while readers
-// bring entries into their order they take up to two and a half times what the result takes.
+// ReadingBytes returns the Bytes to set so that reading a file takes at most that much memory at any time: while
+// readers bring entries into their order they take up to two and a half times what the result takes.
 func ReadingBytes(memory int64) int64 { return max(1, memory/5*2) }
 
 // CSRBytes returns the memory of a CSR[float32] of that size.

@@ -40,7 +40,7 @@ func (k kind) round(x float64) float64 {
 	return math.RoundToEven(x/place) * place
 }
 
-// loss is what rounding x to y counts as.
+// loss is the kind of loss when x is rounded to y.
 func (k kind) loss(x, y float64) formats.Loss {
 	l := formats.Loss{Values: 1}
 	switch {
@@ -68,8 +68,10 @@ func rat(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
 
 // wide draws numbers of all sizes, and those near a type's edges.
 func wide(k kind) *rapid.Generator[float64] {
-	edges := []float64{0, math.Copysign(0, -1), k.least, k.least / 2, math.Nextafter(k.least/2, 1), k.normal, math.Nextafter(k.normal, 0),
-		k.limit, math.Nextafter(k.limit, 0), math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.NaN(), 1, 1.0 / 3}
+	edges := []float64{0, math.Copysign(0, -1), k.least, k.least / 2, math.Nextafter(k.least/2, 1), k.normal,
+		math.Nextafter(k.normal, 0),
+		k.limit, math.Nextafter(k.limit, 0), math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.NaN(), 1,
+		1.0 / 3}
 	return rapid.Custom(func(t *rapid.T) float64 {
 		sign := rapid.SampledFrom([]float64{1, -1}).Draw(t, "sign")
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
@@ -78,7 +80,8 @@ func wide(k kind) *rapid.Generator[float64] {
 		case 1:
 			return rapid.Float64().Draw(t, "any")
 		}
-		return sign * math.Ldexp(rapid.Float64Range(0.5, 1).Draw(t, "significand"), rapid.IntRange(-160, 140).Draw(t, "exponent"))
+		return sign * math.Ldexp(rapid.Float64Range(0.5, 1).Draw(t, "significand"),
+			rapid.IntRange(-160, 140).Draw(t, "exponent"))
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Prune returns the elements of largest magnitude as a sparse matrix: round(keep·Rows·Cols) of them, keep being from 0 to
-// 1, except that zeros are never entries. Of elements of equal magnitude the first in row-major order are kept; a NaN is
-// larger than all others. Package nm prunes to patterns of N in M.
+// Prune returns the elements of largest magnitude as a sparse matrix: round(keep·Rows·Cols) of them, keep being from 0
+// to 1, except that zeros are never entries. Of elements of equal magnitude the first in row-major order are kept; a
+// NaN is larger than all others. Package nm prunes to patterns of N in M.
 func (d *Dense[T]) Prune(keep float64) (*CSR[T], error) {
 	if !(keep >= 0 && keep <= 1) {
 		return nil, fmt.Errorf("keeping a share of %v: want 0 to 1", keep)
@@ -88,10 +88,11 @@ func (d *Dense[T]) count(interval func(magnitude uint64) (i uint16, counts bool)
 	return all
 }
 
-// keepFrom returns the elements of a magnitude above least, and the first so many of just that.
+// keepFrom returns the elements of a magnitude above least, and the first `ties` of exactly that magnitude.
 func (d *Dense[T]) keepFrom(least uint64, ties int64) *CSR[T] {
 	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1)}
-	equal := make([]int64, d.Rows) // elements of just that magnitude in each row, and then how many may be kept from there on
+	// elements of just that magnitude in each row, and then how many may be kept from there on
+	equal := make([]int64, d.Rows)
 	rows := func(f func(i int)) {
 		par.Range(d.Rows, grain/max(1, d.Cols), func(lo, hi int) {
 			for i := lo; i < hi; i++ {

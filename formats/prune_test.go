@@ -16,13 +16,15 @@ import (
 // Prune keeps what sorting by magnitude would, the first of equals.
 func TestPrune(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rows, cols, pad := rapid.IntRange(0, 9).Draw(t, "rows"), rapid.IntRange(0, 9).Draw(t, "cols"), rapid.IntRange(0, 2).Draw(t, "pad")
+		rows, cols, pad := rapid.IntRange(0, 9).Draw(t, "rows"), rapid.IntRange(0, 9).Draw(t, "cols"),
+			rapid.IntRange(0, 2).Draw(t, "pad")
 		d := formats.NewDense[half.BF16](rows, cols+pad).Layout(rapid.Bool().Draw(t, "colMajor"), 0)
 		d.Cols = cols
 		if d.ColMajor {
 			d.Data = d.Data[:cols*d.LD]
 		}
-		values := rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 1, -1, 1.5, -2, 3e-39, float32(math.Inf(-1)), float32(math.NaN())})
+		values := rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 1, -1, 1.5, -2, 3e-39, float32(math.Inf(-1)),
+			float32(math.NaN())})
 		type element struct {
 			at int
 			v  float32

@@ -16,8 +16,8 @@ import (
 // ScaleCols is the number of columns that share a scale in each row of a quantised matrix.
 const ScaleCols = 128
 
-// MinScale and MaxScale bound the magnitude of scales other than 0: no product of a scale and a value of 8 bits leaves the
-// range of float32's normal numbers.
+// MinScale and MaxScale bound the magnitude of scales other than 0: no product of a scale and a value of 8 bits leaves
+// the range of float32's normal numbers.
 const (
 	MinScale = 0x1p-100
 	MaxScale = 0x1p100
@@ -27,9 +27,9 @@ const (
 //
 //	Scales[i·Groups() + ColIdx[p]/ScaleCols] · q
 //
-// where q is Q[p] as a signed integer (Kind dtype.S8) or as a half.E4M3 (Kind dtype.E4M3) that is not NaN. That is the exact
-// number: it may have more bits than float32, and multiplications are held against it. Scales are finite, and 0 or of a
-// magnitude from MinScale to MaxScale.
+// where q is Q[p] as a signed integer (Kind dtype.S8) or as a half.E4M3 (Kind dtype.E4M3) that is not NaN. That is the
+// exact number: it may have more bits than float32, and multiplications are held against it. Scales are finite, and 0
+// or of a magnitude from MinScale to MaxScale.
 type Quantised struct {
 	Rows, Cols int
 	Kind       dtype.Type // S8 or E4M3
@@ -41,8 +41,8 @@ type Quantised struct {
 
 const quantisedName = "quantised"
 
-// QuantisedFormat describes format "quantised", as *Quantised holds it, for files. What it packs becomes dtype.S8. Kernels take
-// such a matrix in the formats that they multiply from.
+// QuantisedFormat describes format "quantised", as *Quantised holds it, for files. What it packs becomes dtype.S8.
+// Kernels take such a matrix in the formats that they multiply from.
 var QuantisedFormat = Format{
 	Name: quantisedName,
 	Pack: func(a Encoded, _ map[string]int) (Encoded, error) {
@@ -136,7 +136,8 @@ func (m *Quantised) Sparse() Sparse { return m.Float32() }
 func (m *Quantised) Fields() Fields {
 	return Fields{
 		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
-		Arrays: []Field{NewField("rowptr", &m.RowPtr), NewField("colidx", &m.ColIdx), NewField("values", &m.Q), NewField("scales", &m.Scales)},
+		Arrays: []Field{NewField("rowptr", &m.RowPtr), NewField("colidx", &m.ColIdx), NewField("values", &m.Q),
+			NewField("scales", &m.Scales)},
 	}
 }
 
@@ -166,7 +167,8 @@ func (m *Quantised) Validate() error {
 	if m.Kind != dtype.S8 && m.Kind != dtype.E4M3 {
 		return fmt.Errorf("quantised: values of %v: want s8 or e4m3", m.Kind)
 	}
-	pattern := &CSR[half.F16]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.RowPtr, ColIdx: m.ColIdx, Val: make([]half.F16, len(m.ColIdx))}
+	pattern := &CSR[half.F16]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.RowPtr, ColIdx: m.ColIdx,
+		Val: make([]half.F16, len(m.ColIdx))}
 	if err := pattern.Validate(); err != nil {
 		return fmt.Errorf("quantised: %w", err)
 	}
@@ -195,11 +197,11 @@ func validScale(s float32) bool {
 	return a == 0 || a >= MinScale && a <= MaxScale
 }
 
-// Quantise rounds a matrix to values of 8 bits, of kind dtype.S8 or dtype.E4M3, and says what that lost. In each row the
-// largest magnitude of ScaleCols columns becomes the largest value, 127 or 448; but where a power of two as scale keeps all of
-// them exactly, it is taken. Values are rounded to nearest, ties to even. The result shares a's pattern. Infinities, NaN, and
-// magnitudes beyond MaxScale times the largest value are errors; a matrix of more than MaxSlots scales, or one that is
-// MostlyEmpty beside them, is ErrTooLarge.
+// Quantise rounds a matrix to values of 8 bits, of kind dtype.S8 or dtype.E4M3, and says what that lost. In each row
+// the largest magnitude of ScaleCols columns becomes the largest value, 127 or 448; but where a power of two as scale
+// keeps all of them exactly, it is taken. Values are rounded to nearest, ties to even. The result shares a's pattern.
+// Infinities, NaN, and magnitudes beyond MaxScale times the largest value are errors; a matrix of more than MaxSlots
+// scales, or one that is MostlyEmpty compared with them, is ErrTooLarge.
 func Quantise(a Sparse, kind dtype.Type) (*Quantised, Loss, error) {
 	if kind != dtype.S8 && kind != dtype.E4M3 {
 		return nil, Loss{}, fmt.Errorf("quantised: values of %v: want s8 or e4m3", kind)
@@ -211,12 +213,14 @@ func Quantise(a Sparse, kind dtype.Type) (*Quantised, Loss, error) {
 }
 
 func quantise(a *CSR[float32], kind dtype.Type) (*Quantised, Loss, error) {
-	m := &Quantised{Rows: a.Rows, Cols: a.Cols, Kind: kind, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Q: make([]uint8, len(a.Val))}
+	m := &Quantised{Rows: a.Rows, Cols: a.Cols, Kind: kind, RowPtr: a.RowPtr, ColIdx: a.ColIdx,
+		Q: make([]uint8, len(a.Val))}
 	if int64(m.Rows)*int64(m.Groups()) > MaxSlots {
 		return nil, Loss{}, fmt.Errorf("quantised: %d×%d: %w", m.Rows, m.Cols, ErrTooLarge)
 	}
 	if scales := int64(m.Rows) * int64(m.Groups()); MostlyEmpty(scales, a.NNZ()) {
-		return nil, Loss{}, fmt.Errorf("quantised: %d×%d: %w: %d scales for %d entries", m.Rows, m.Cols, ErrTooLarge, scales, a.NNZ())
+		return nil, Loss{}, fmt.Errorf("quantised: %d×%d: %w: %d scales for %d entries", m.Rows, m.Cols, ErrTooLarge, scales,
+			a.NNZ())
 	}
 	m.Scales = make([]float32, m.Rows*m.Groups())
 	var mu sync.Mutex
@@ -325,20 +329,23 @@ func nearest(x float64, kind dtype.Type) uint8 {
 	return uint8(int8(math.RoundToEven(max(-127, min(127, x)))))
 }
 
-// NewQuantised makes a matrix of the elements of a dense one, row after row, and scales that each serve a block of it: scaleRows
-// by scaleCols of them, which is 1×1 for all, rows×1 for each row, rows×⌈cols/128⌉, or ⌈rows/128⌉×⌈cols/128⌉ for blocks of
-// 128×128. Zeros are left out, unless all is set. This is how checkpoints hold quantised weights.
-func NewQuantised(kind dtype.Type, rows, cols int, q []uint8, scales []float32, scaleRows, scaleCols int, all bool) (*Quantised, error) {
+// NewQuantised makes a matrix of the elements of a dense one, row after row, and scales that each serve a block of it:
+// scaleRows by scaleCols of them, which is 1×1 for all, rows×1 for each row, rows×⌈cols/128⌉, or ⌈rows/128⌉×⌈cols/128⌉
+// for blocks of 128×128. Zeros are left out, unless all is set. This is how checkpoints hold quantised weights.
+func NewQuantised(kind dtype.Type, rows, cols int, q []uint8, scales []float32, scaleRows, scaleCols int,
+	all bool) (*Quantised, error) {
 	if err := checkDims(rows, cols); err != nil {
 		return nil, err
 	}
 	if int64(len(q)) != int64(rows)*int64(cols) || int64(len(scales)) != int64(scaleRows)*int64(scaleCols) {
-		return nil, fmt.Errorf("%d values and %d scales for %d×%d and %d×%d", len(q), len(scales), rows, cols, scaleRows, scaleCols)
+		return nil, fmt.Errorf("%d values and %d scales for %d×%d and %d×%d", len(q), len(scales), rows, cols, scaleRows,
+			scaleCols)
 	}
 	m := &Quantised{Rows: rows, Cols: cols, Kind: kind, RowPtr: make([]int64, rows+1)}
 	groups := m.Groups()
 	blocks := (rows-1)/ScaleCols + min(1, rows)
-	rowOf := map[int]func(int) int{blocks: func(i int) int { return i / ScaleCols }, 1: func(int) int { return 0 }, rows: func(i int) int { return i }}[scaleRows]
+	rowOf := map[int]func(int) int{blocks: func(i int) int { return i / ScaleCols }, 1: func(int) int { return 0 },
+		rows: func(i int) int { return i }}[scaleRows]
 	colOf := map[int]func(int) int{1: func(int) int { return 0 }, groups: func(g int) int { return g }}[scaleCols]
 	if rows > 0 && cols > 0 && (rowOf == nil || colOf == nil) {
 		return nil, fmt.Errorf("%d×%d scales for %d×%d values: want 1 or %d, or 1 for each 128 rows, by 1 or %d", scaleRows, scaleCols, rows, cols, rows, groups)

@@ -22,7 +22,8 @@ var kinds = []dtype.Type{dtype.S8, dtype.E4M3}
 
 // drawn returns a matrix of some entries, whose values value draws.
 func drawn(t *rapid.T, value func(r *rand.Rand) float32) *formats.CSR[float32] {
-	a := &formats.CSR[float32]{Rows: rapid.IntRange(0, 5).Draw(t, "rows"), Cols: rapid.IntRange(0, 400).Draw(t, "cols"), RowPtr: []int64{0}}
+	a := &formats.CSR[float32]{Rows: rapid.IntRange(0, 5).Draw(t, "rows"), Cols: rapid.IntRange(0, 400).Draw(t, "cols"),
+		RowPtr: []int64{0}}
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	for range a.Rows {
 		for j := range a.Cols {
@@ -103,8 +104,10 @@ func same(x, y []float32) bool {
 }
 
 func TestQuantiseRefuses(t *testing.T) {
-	a := &formats.CSR[float32]{Rows: 2, Cols: 300, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 290}, Val: []float32{1, float32(math.NaN())}}
-	if _, _, err := formats.Quantise(a, dtype.S8); err == nil || !strings.Contains(err.Error(), "row 1, columns from 256 on: NaN") {
+	a := &formats.CSR[float32]{Rows: 2, Cols: 300, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 290},
+		Val: []float32{1, float32(math.NaN())}}
+	if _, _, err := formats.Quantise(a, dtype.S8); err == nil ||
+		!strings.Contains(err.Error(), "row 1, columns from 256 on: NaN") {
 		t.Errorf("NaN: %v", err)
 	}
 	a.Val[1] = 1e38
@@ -128,7 +131,8 @@ func TestQuantisedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := formatstest.Filed(t, formats.QuantisedFormat, m).(*formats.Quantised)
-		if q.Kind != m.Kind || !bytes.Equal(q.Q, m.Q) || !same(q.Scales, m.Scales) || fmt.Sprint(q.RowPtr, q.ColIdx) != fmt.Sprint(m.RowPtr, m.ColIdx) {
+		if q.Kind != m.Kind || !bytes.Equal(q.Q, m.Q) || !same(q.Scales, m.Scales) ||
+			fmt.Sprint(q.RowPtr, q.ColIdx) != fmt.Sprint(m.RowPtr, m.ColIdx) {
 			t.Fatalf("%+v became %+v", m, q)
 		}
 	})
@@ -176,7 +180,8 @@ func TestNewQuantised(t *testing.T) {
 	if _, err := formats.NewQuantised(dtype.S8, rows, cols, q, make([]float32, 4), 2, 2, false); err == nil {
 		t.Error("2×2 scales: no error")
 	}
-	if m, err := formats.NewQuantised(dtype.E4M3, rows, cols, q, []float32{1}, 1, 1, true); err != nil || m.NNZ() != rows*cols {
+	if m, err := formats.NewQuantised(dtype.E4M3, rows, cols, q, []float32{1}, 1, 1, true); err != nil ||
+		m.NNZ() != rows*cols {
 		t.Errorf("all: %v", err)
 	}
 }
@@ -184,7 +189,8 @@ func TestNewQuantised(t *testing.T) {
 func TestQuantisedValidate(t *testing.T) {
 	valid := func() *formats.Quantised {
 		return &formats.Quantised{
-			Rows: 2, Cols: 300, Kind: dtype.S8, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{3, 299, 0}, Q: []uint8{1, 255, 0x7f}, Scales: []float32{1, 0, 2, -1, 1, 1},
+			Rows: 2, Cols: 300, Kind: dtype.S8, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{3, 299, 0}, Q: []uint8{1, 255, 0x7f},
+			Scales: []float32{1, 0, 2, -1, 1, 1},
 		}
 	}
 	formatstest.Finds(t, valid, []formatstest.Damage[*formats.Quantised]{

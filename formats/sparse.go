@@ -29,7 +29,8 @@ func (a *CSR[T]) sealed() {}
 
 // Dispatch calls the function for a's element type and returns its result. The functions are usually one
 // generic function: Dispatch(a, f[half.F16], f[half.BF16], f[float32], f[float64]).
-func Dispatch[R any](a Sparse, f16 func(*CSR[half.F16]) R, bf16 func(*CSR[half.BF16]) R, f32 func(*CSR[float32]) R, f64 func(*CSR[float64]) R) R {
+func Dispatch[R any](a Sparse, f16 func(*CSR[half.F16]) R, bf16 func(*CSR[half.BF16]) R, f32 func(*CSR[float32]) R,
+	f64 func(*CSR[float64]) R) R {
 	if a != nil {
 		a = a.Sparse() // a type that embeds a *CSR has its methods
 	}
@@ -95,10 +96,12 @@ func (a *CSR[T]) Range(lo, hi int) *CSR[T] {
 	for i := range ptr {
 		ptr[i] = a.RowPtr[lo+i] - first
 	}
-	return &CSR[T]{Rows: hi - lo, Cols: a.Cols, RowPtr: ptr, ColIdx: a.ColIdx[first:last:last], Val: a.Val[first:last:last]}
+	return &CSR[T]{Rows: hi - lo, Cols: a.Cols, RowPtr: ptr, ColIdx: a.ColIdx[first:last:last],
+		Val: a.Val[first:last:last]}
 }
 
 // Clone returns a copy of a, a *CSR[T], that shares no memory with it.
 func (a *CSR[T]) Clone() Sparse {
-	return &CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: slices.Clone(a.RowPtr), ColIdx: slices.Clone(a.ColIdx), Val: slices.Clone(a.Val)}
+	return &CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: slices.Clone(a.RowPtr), ColIdx: slices.Clone(a.ColIdx),
+		Val: slices.Clone(a.Val)}
 }

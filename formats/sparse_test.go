@@ -31,7 +31,8 @@ func TestSparse(t *testing.T) {
 		}
 		for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 			a := formats.ConvertTo(f32, typ)
-			if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32], typeName[float64]); got != typ || a.Type() != typ {
+			if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32],
+				typeName[float64]); got != typ || a.Type() != typ {
 				t.Fatalf("a matrix of %v is dispatched as %v", typ, got)
 			}
 			if formats.ConvertTo(a, typ) != a {
@@ -91,7 +92,8 @@ func TestEmbedded(t *testing.T) {
 	if formats.Convert[float32](a) != a.CSR {
 		t.Error("a conversion to the same type copies")
 	}
-	if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32], typeName[float64]); got != dtype.F32 {
+	if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32],
+		typeName[float64]); got != dtype.F32 {
 		t.Errorf("dispatched as %v", got)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Transpose returns the transpose of a matrix in any format, in CSR except for that of a dense one: of a *CSC as it lies, and
-// of a *Dense as it lies in the other order, sharing its arrays; of a *CSR by CSR.Transpose; any other is decoded first. The
-// arrays must be valid.
+// Transpose returns the transpose of a matrix in any format, in CSR except for that of a dense one: of a *CSC as it
+// lies, and of a *Dense as it lies in the other order, sharing its arrays; of a *CSR by CSR.Transpose; any other is
+// decoded first. The arrays must be valid.
 func Transpose(a Encoded) Encoded {
 	if c, ok := a.(interface{ transposed() Encoded }); ok {
 		return c.transposed()

@@ -19,7 +19,8 @@ import (
 // sorted returns a's transpose by sorting entries.
 func sorted[T formats.Value](t interface{ Fatal(...any) }, a *formats.CSR[T]) *formats.CSR[T] {
 	coo := a.ToCOO()
-	out, err := (&formats.COO[T]{Rows: a.Cols, Cols: a.Rows, Row: coo.Col, Col: coo.Row, Val: coo.Val}).ToCSR(formats.RefuseDuplicates)
+	out, err := (&formats.COO[T]{Rows: a.Cols, Cols: a.Rows, Row: coo.Col, Col: coo.Row,
+		Val: coo.Val}).ToCSR(formats.RefuseDuplicates)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,8 @@ func checkTranspose(t interface {
 	if err := c.Validate(); err != nil || !c.CSR().Equal(want) || !formats.Convert[float32](c.Sparse()).Equal(want) {
 		t.Fatalf("by columns it is another matrix (%v)", err)
 	}
-	if back := formats.Transpose(c).(*formats.CSR[float32]); !back.Equal(a) || len(a.Val) > 0 && &back.Val[0] != &a.Val[0] {
+	if back := formats.Transpose(c).(*formats.CSR[float32]); !back.Equal(a) || len(a.Val) > 0 &&
+		&back.Val[0] != &a.Val[0] {
 		t.Fatal("what is stored by columns is not transposed as it lies")
 	}
 	if rows, cols := c.Dims(); rows != a.Cols || cols != a.Rows || c.NNZ() != a.NNZ() {
@@ -115,7 +117,8 @@ func TestCSCValidate(t *testing.T) {
 		"a row too many":          {&formats.CSC[half.F16]{Rows: 1, Cols: 1, ColPtr: []int64{0, 1}, RowIdx: []int32{1}, Val: make([]half.F16, 1)}, "is outside the 1 columns"},
 		"no pointers":             {&formats.CSC[float32]{Rows: 1, Cols: 1}, "0 row pointers for 1 rows"},
 	} {
-		if err := x.m.Validate(); err == nil || !strings.Contains(err.Error(), x.want) || !strings.HasPrefix(err.Error(), "transposed, as csc is stored: ") {
+		if err := x.m.Validate(); err == nil || !strings.Contains(err.Error(), x.want) ||
+			!strings.HasPrefix(err.Error(), "transposed, as csc is stored: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -124,7 +127,8 @@ func TestCSCValidate(t *testing.T) {
 func ExampleCSC() {
 	// 1 0 2
 	// 0 0 3
-	a := &formats.CSC[float32]{Rows: 2, Cols: 3, ColPtr: []int64{0, 1, 1, 3}, RowIdx: []int32{0, 0, 1}, Val: []float32{1, 2, 3}}
+	a := &formats.CSC[float32]{Rows: 2, Cols: 3, ColPtr: []int64{0, 1, 1, 3}, RowIdx: []int32{0, 0, 1},
+		Val: []float32{1, 2, 3}}
 	b := a.CSR()
 	fmt.Println(b.RowPtr, b.ColIdx, b.Val)
 	// Output: [0 2 3] [0 2 2] [1 2 3]

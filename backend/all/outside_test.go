@@ -70,7 +70,8 @@ const (
 
 // bindings are the modules that the backends need.
 var bindings = map[string]string{
-	"cuda": "gorgonia.org/cu", "vulkan": "github.com/vulkan-go/vulkan", "webgpu": "github.com/rajveermalviya/go-webgpu/wgpu",
+	"cuda": "gorgonia.org/cu", "vulkan": "github.com/vulkan-go/vulkan",
+	"webgpu": "github.com/rajveermalviya/go-webgpu/wgpu",
 }
 
 var packages = map[string]string{
@@ -118,11 +119,13 @@ func TestOutside(t *testing.T) {
 					t.Errorf("%s is linked: %v", binding, linked)
 				}
 				line := regexp.MustCompile(`(?m)^` + name + ": .*").FindString(out)
-				if line == "" || strings.Contains(line, notImported) != (!built && !lacked) || strings.Contains(line, notBuilt) != lacked {
+				if line == "" || strings.Contains(line, notImported) != (!built && !lacked) ||
+					strings.Contains(line, notBuilt) != lacked {
 					t.Errorf("of %s it says %q", name, line)
 				}
 			}
-			if !strings.HasSuffix(out, "\nproduct [25]\n") || !strings.Contains(out, "\nauto skipped ") || !strings.Contains(out, "cpu: present\n") {
+			if !strings.HasSuffix(out, "\nproduct [25]\n") || !strings.Contains(out, "\nauto skipped ") ||
+				!strings.Contains(out, "cpu: present\n") {
 				t.Errorf("it prints\n%s", out)
 			}
 			size[c.name] = m.size(t)
@@ -142,7 +145,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// What error messages name as imports is what this package imports.
+// Error messages name the packages that this one imports.
 func TestAll(t *testing.T) {
 	if missing := backend.NotImported(); len(missing) > 0 {
 		t.Errorf("%q are not imported", missing)
@@ -161,22 +164,58 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// The program of the README does what its comments say.
+// The programs of the documents do what their comments say.
 func TestReadme(t *testing.T) {
-	_, rest, _ := strings.Cut(read(t, "README.md"), "\n```go\n")
-	program, _, ok := strings.Cut(rest, "\n```\n")
-	if !ok {
-		t.Fatal("the README has no program")
-	}
-	m := newModule(t, program)
-	m.write(t, "matrix.mtx.gz", read(t, "testdata/matrices/ca-CondMat.mtx.gz"))
-	out := m.sh(t, "CGO_ENABLED=0", "go build -o program; ./program 2>&1")
-	reasons := regexp.MustCompile(`(?m)^.*(cuda|vulkan|webgpu): not available: `+notBuilt).FindAllString(out, -1)
-	// The first row has 3 entries of 1.
-	if len(reasons) != 3 || !regexp.MustCompile(`(?m)^cpu:0 .* 3 [0-9.]+[mµ]?s$`).MatchString(out) {
-		t.Errorf("it prints\n%s", out)
+	reasons := regexp.MustCompile(`(?m)^.*(cuda|vulkan|webgpu): not available: ` + notBuilt)
+	for _, c := range []struct {
+		document, within string
+		reasons          int // that the program prints, why it has no GPU
+	}{
+		{"README.md", snippet, 0},
+		{"docs/library.md", "%s", 3},
+	} {
+		t.Run(c.document, func(t *testing.T) {
+			_, text, _ := strings.Cut(read(t, c.document), "\n```go\n")
+			program, _, ok := strings.Cut(text, "\n```\n")
+			if !ok {
+				t.Fatal("it has no program")
+			}
+			m := newModule(t, fmt.Sprintf(c.within, program))
+			m.write(t, "matrix.mtx.gz", read(t, "testdata/matrices/ca-CondMat.mtx.gz"))
+			out := m.sh(t, "CGO_ENABLED=0", "go build -o program; ./program 2>&1")
+			// The first row has 3 entries of 1.
+			if n := len(reasons.FindAllString(out, -1)); n != c.reasons ||
+				!regexp.MustCompile(`(?m)^cpu:0 .* 3 [0-9.]+[mµ]?s$`).MatchString(out) {
+				t.Errorf("it prints\n%s", out)
+			}
+		})
 	}
 }
+
+// snippet is the program around the lines of the README.
+const snippet = `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/load"
+)
+
+func main() {
+	ctx := context.Background()
+	%s
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+`
 
 func contains(list, name string) bool { return strings.Contains(" "+list+" ", " "+name+" ") }
 

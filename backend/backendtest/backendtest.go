@@ -5,8 +5,8 @@
 //
 // The contract brings its own small kernels in every kind of code (kernels.go), and checks copies and bounds
 // (buffers.go), launches (launches.go), refusals (refusals.go), cancelled runs (cancel.go), launches that are started
-// and awaited later (starting.go), recordings (recording.go), the life and sharing of what a device hands out (life.go),
-// and what only some devices can do (extensions.go).
+// and awaited later (starting.go), recordings (recording.go), the life and sharing of what a device hands out
+// (life.go), and what only some devices can do (extensions.go).
 package backendtest
 
 import (
@@ -105,7 +105,8 @@ func (r *rig) another(t *testing.T) *rig {
 func runDevice(t *testing.T, d backend.Driver, info backend.Info) {
 	dev := open(t, d, info)
 	r := &rig{d, info, dev, dev.Caps()}
-	for _, g := range [][]subtest{describing, copying, launching, refusing, cancelling, starting, recording, living, extending} {
+	for _, g := range [][]subtest{describing, copying, launching, refusing, cancelling, starting, recording, living,
+		extending} {
 		for _, s := range g {
 			t.Run(s.name, func(t *testing.T) { s.run(t, r) })
 		}

@@ -98,101 +98,120 @@ var mistakes = map[string]struct {
 	wrong
 }{
 	"none": {"", wrong{}},
-	"runs backwards": {"launches_in_order", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
-		l = slices.Clone(l)
-		slices.Reverse(l)
-		return d.Run(ctx, l...)
-	}}},
-	"forgets what does not fit a batch": {"more_launches_than_fit_a_batch", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
-		return d.Run(ctx, l[:min(len(l), 256)]...)
-	}}},
-	"one dimension of groups": {"grid_in_three_dimensions", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
-		l = slices.Clone(l)
-		for i := range l {
-			if l[i].Groups[2] > 1 {
-				l[i].Groups[2]--
+	"runs backwards": {"launches_in_order",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			l = slices.Clone(l)
+			slices.Reverse(l)
+			return d.Run(ctx, l...)
+		}}},
+	"forgets what does not fit a batch": {"more_launches_than_fit_a_batch",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			return d.Run(ctx, l[:min(len(l), 256)]...)
+		}}},
+	"one dimension of groups": {"grid_in_three_dimensions",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			l = slices.Clone(l)
+			for i := range l {
+				if l[i].Groups[2] > 1 {
+					l[i].Groups[2]--
+				}
 			}
-		}
-		return d.Run(ctx, l...)
-	}}},
-	"runs what is right of a wrong run": {"one_wrong_launch_stops_all", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (t backend.Timing, err error) {
-		for i := range l {
-			if t, err = d.Run(ctx, l[i]); err != nil {
-				return t, err
+			return d.Run(ctx, l...)
+		}}},
+	"runs what is right of a wrong run": {"one_wrong_launch_stops_all",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (t backend.Timing, err error) {
+			for i := range l {
+				if t, err = d.Run(ctx, l[i]); err != nil {
+					return t, err
+				}
 			}
-		}
-		return t, nil
-	}}},
-	"never cancelled": {"cancelled_run", wrong{run: func(d backend.Device, _ context.Context, l []backend.Launch) (backend.Timing, error) {
-		return d.Run(context.Background(), l...)
-	}}},
-	"cancelled afterwards": {"cancelled_in_a_long_launch", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
-		if err := ctx.Err(); err != nil {
-			return backend.Timing{}, err
-		}
-		t, err := d.Run(context.Background(), l...)
-		return t, errors.Join(err, ctx.Err())
-	}}},
-	"counts the last batch": {"timing_in_several_batches", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
-		t, err := d.Run(ctx, l...)
-		if len(l) == 8 {
-			t.Device = time.Microsecond
-		}
-		return t, err
-	}}},
-	"hides errors": {"wrong_launches", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
-		t, err := d.Run(ctx, l...)
-		if !errors.Is(err, context.Canceled) {
-			err = nil
-		}
-		return t, err
-	}}},
-	"allocates in every run": {"repeated_runs_allocate_little", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
-		for range 20 {
-			sink = make([]byte, 64)
-		}
-		return d.Run(ctx, l...)
-	}}},
-	"no time": {"timing", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			return t, nil
+		}}},
+	"never cancelled": {"cancelled_run",
+		wrong{run: func(d backend.Device, _ context.Context, l []backend.Launch) (backend.Timing, error) {
+			return d.Run(context.Background(), l...)
+		}}},
+	"cancelled afterwards": {"cancelled_in_a_long_launch",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			if err := ctx.Err(); err != nil {
+				return backend.Timing{}, err
+			}
+			t, err := d.Run(context.Background(), l...)
+			return t, errors.Join(err, ctx.Err())
+		}}},
+	"counts the last batch": {"timing_in_several_batches",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			t, err := d.Run(ctx, l...)
+			if len(l) == 8 {
+				t.Device = time.Microsecond
+			}
+			return t, err
+		}}},
+	"hides errors": {"wrong_launches",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			t, err := d.Run(ctx, l...)
+			if !errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			return t, err
+		}}},
+	"allocates in every run": {"repeated_runs_allocate_little",
+		wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+			for range 20 {
+				sink = make([]byte, 64)
+			}
+			return d.Run(ctx, l...)
+		}}},
+	"no time": {"timing", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing,
+		error) {
 		_, err := d.Run(ctx, l...)
 		return backend.Timing{}, err
 	}}},
-	"start waits": {"start_and_wait", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
-		t, err := d.Run(ctx, l...)
-		return backend.Done(t), err
-	}}},
-	"wait does not wait": {"start_and_wait", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
-		_, err := d.Start(ctx, l...)
-		return backend.Done(backend.Timing{Host: 1}), err
-	}}},
-	"wait goes on": {"start_and_wait", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
-		p, err := d.Start(ctx, l...)
-		return patient{p}, err
-	}}},
-	"starts later": {"launches_are_the_caller's_after_start", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
-		return &later{d: d, l: l}, ctx.Err()
-	}}},
-	"starts what is right": {"wrong_launches_are_not_started", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
-		for i := range l {
-			if _, err := d.Start(ctx, l[i]); err != nil {
-				return nil, err
+	"start waits": {"start_and_wait",
+		wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+			t, err := d.Run(ctx, l...)
+			return backend.Done(t), err
+		}}},
+	"wait does not wait": {"start_and_wait",
+		wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+			_, err := d.Start(ctx, l...)
+			return backend.Done(backend.Timing{Host: 1}), err
+		}}},
+	"wait goes on": {"start_and_wait",
+		wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+			p, err := d.Start(ctx, l...)
+			return patient{p}, err
+		}}},
+	"starts later": {"launches_are_the_caller's_after_start",
+		wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+			return &later{d: d, l: l}, ctx.Err()
+		}}},
+	"starts what is right": {"wrong_launches_are_not_started",
+		wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+			for i := range l {
+				if _, err := d.Start(ctx, l[i]); err != nil {
+					return nil, err
+				}
 			}
-		}
-		return d.Start(ctx)
-	}}},
-	"records half": {"recorded_launches_in_order", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
-		return d.Record(l[:min(len(l), 256)]...)
-	}}},
-	"records nothing of its own": {"launches_are_the_caller's_after_record", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
-		return &alias{d: d, l: l}, nil
-	}}},
-	"records anything": {"wrong_launches_are_not_recorded", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
-		return backend.Replay(d, l), nil
-	}}},
-	"runs a closed recording": {"recording_of_closed_things", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
-		r, err := d.Record(l...)
-		return open{r}, err
-	}}},
+			return d.Start(ctx)
+		}}},
+	"records half": {"recorded_launches_in_order",
+		wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+			return d.Record(l[:min(len(l), 256)]...)
+		}}},
+	"records nothing of its own": {"launches_are_the_caller's_after_record",
+		wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+			return &alias{d: d, l: l}, nil
+		}}},
+	"records anything": {"wrong_launches_are_not_recorded",
+		wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+			return backend.Replay(d, l), nil
+		}}},
+	"runs a closed recording": {"recording_of_closed_things",
+		wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+			r, err := d.Record(l...)
+			return open{r}, err
+		}}},
 	"takes zero bytes": {"alloc_refuses", wrong{alloc: func(d backend.Device, bytes int64) (backend.Buffer, error) {
 		return d.Alloc(max(bytes, 4))
 	}}},
@@ -216,9 +235,10 @@ var mistakes = map[string]struct {
 		}
 		return d.Load(b)
 	}}},
-	"stays open":          {"use_of_a_closed_device", wrong{close: func(backend.Device) error { return nil }}},
-	"empty list":          {"lists no device", wrong{list: func() ([]backend.Info, error) { return nil, nil }}},
-	"unhelpful":           {"does not say why", wrong{list: func() ([]backend.Info, error) { return nil, backend.ErrUnavailable }}},
+	"stays open": {"use_of_a_closed_device", wrong{close: func(backend.Device) error { return nil }}},
+	"empty list": {"lists no device", wrong{list: func() ([]backend.Info, error) { return nil, nil }}},
+	"unhelpful": {"does not say why",
+		wrong{list: func() ([]backend.Info, error) { return nil, backend.ErrUnavailable }}},
 	"unavailable untyped": {"is none of", wrong{list: func() ([]backend.Info, error) { return nil, errors.New("there is no driver on this machine") }}},
 	"unavailable":         {"", wrong{list: unavailable}},
 	"required":            {"SPMM_REQUIRE", wrong{list: unavailable}},
@@ -282,8 +302,8 @@ func (s *bleeding) run(d backend.Device, ctx context.Context, l []backend.Launch
 	return d.Run(ctx, l...)
 }
 
-// The contract refuses drivers with mistakes, each in the subtest about it, which is all that runs of it. Each runs in a
-// process of its own, since a test that fails as it should would fail this one.
+// The contract refuses drivers with mistakes, each in the subtest about it, which is all that runs of it. Each runs in
+// a process of its own, since a test that fails as it should would fail this one.
 func TestContractFindsMistakes(t *testing.T) {
 	if name := os.Getenv("MISTAKE"); name != "" {
 		m := mistakes[name].wrong
@@ -297,7 +317,8 @@ func TestContractFindsMistakes(t *testing.T) {
 				t.Parallel()
 			}
 			run := "-test.run=^TestContractFindsMistakes$"
-			if (strings.Contains(m.fails, "_") || m.fails == "timing") && m.fails != strings.ToUpper(m.fails) { // a subtest of a device
+			// a subtest of a device
+			if (strings.Contains(m.fails, "_") || m.fails == "timing") && m.fails != strings.ToUpper(m.fails) {
 				run += "/./" + m.fails
 			}
 			args := []string{run, "-test.v"}

@@ -1,4 +1,4 @@
-// The compiled kernels are those of the sources beside them.
+// The compiled kernels are those of the sources in their folder.
 
 package backendtest_test
 
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The compiled modules are those of the sources beside them: both are as go generate last left them.
+// The compiled modules are those of the sources in their folder: both are as go generate last left them.
 func TestBlobsAreFresh(t *testing.T) {
 	sums, err := os.ReadFile("kernels/zsums.txt")
 	if err != nil {

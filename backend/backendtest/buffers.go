@@ -65,7 +65,8 @@ func copiesAtOffsets(t *testing.T, r *rig) {
 	const size = 100_000
 	b, want := r.alloc(t, size), pattern(size, 1)
 	copyIn(t, b, 0, want)
-	for i, c := range []struct{ off, n int }{{0, 4}, {4, 8}, {252, 8}, {256, 256}, {1000, 70_000}, {size - 4, 4}, {40, 0}, {size, 0}} {
+	for i, c := range []struct{ off, n int }{{0, 4}, {4, 8}, {252, 8}, {256, 256}, {1000, 70_000}, {size - 4, 4}, {40, 0},
+		{size, 0}} {
 		p := pattern(c.n, byte(50+i))
 		copyIn(t, b, int64(c.off), p)
 		copy(want[c.off:], p)
@@ -110,7 +111,8 @@ func outOfRange(t *testing.T, r *rig) {
 	for _, c := range []struct {
 		off int64
 		n   int
-	}{{-4, 4}, {-4, 0}, {0, 68}, {64, 4}, {60, 8}, {68, 0}, {1 << 40, 4}, {math.MaxInt64 - 3, 4}, {math.MaxInt64 - 3, 8}, {math.MinInt64, 4}} {
+	}{{-4, 4}, {-4, 0}, {0, 68}, {64, 4}, {60, 8}, {68, 0}, {1 << 40, 4}, {math.MaxInt64 - 3, 4}, {math.MaxInt64 - 3, 8},
+		{math.MinInt64, 4}} {
 		refuseCopy(t, b, c.off, c.n)
 	}
 	if !bytes.Equal(copyOut(t, b, 0, 64), make([]byte, 64)) {
@@ -154,7 +156,8 @@ func neighboursStay(t *testing.T, r *rig) {
 		}
 	}
 	sentinel := pattern(64, 5)
-	if err := bufs[0].Read(t.Context(), 0, sentinel[16:32:32]); err != nil || !bytes.Equal(sentinel[32:], pattern(64, 5)[32:]) || !bytes.Equal(sentinel[:16], pattern(64, 5)[:16]) {
+	if err := bufs[0].Read(t.Context(), 0, sentinel[16:32:32]); err != nil ||
+		!bytes.Equal(sentinel[32:], pattern(64, 5)[32:]) || !bytes.Equal(sentinel[:16], pattern(64, 5)[:16]) {
 		t.Errorf("Read of 16 bytes wrote around them (error %v)", err)
 	}
 }

@@ -1,4 +1,5 @@
-// Devices, buffers and kernels for as long as a test runs, for the contract and for the tests that a backend has besides.
+// Devices, buffers and kernels for as long as a test runs, for the contract and for the tests that a backend has
+// besides.
 
 package backendtest
 

@@ -205,7 +205,8 @@ func importsNothing(t *testing.T, r *rig) {
 	for _, c := range []struct {
 		address uintptr
 		bytes   int64
-	}{{0, 64}, {4096, 0}, {4096, -4}, {4098, 64}, {^uintptr(0) &^ 3, 64}, {4096, 64}, {uintptr(unsafe.Pointer(&p[0])), 64}} {
+	}{{0, 64}, {4096, 0}, {4096, -4}, {4098, 64}, {^uintptr(0) &^ 3, 64}, {4096, 64},
+		{uintptr(unsafe.Pointer(&p[0])), 64}} {
 		_, err := i.Import(c.address, c.bytes)
 		checkError(t, err, fmt.Sprintf("Import(%#x, %d)", c.address, c.bytes))
 	}
@@ -277,7 +278,8 @@ func copiesFromPeers(t *testing.T, r *rig) {
 		for _, l := range []backend.PeerLines{
 			{Off: 4, Pitch: size, SrcPitch: size, Width: size, Count: 1},
 			{SrcOff: 4, Pitch: size, SrcPitch: size, Width: size, Count: 1},
-			{Pitch: 4, SrcPitch: 8, Width: 8, Count: 2}, {Pitch: 8, SrcPitch: 8, Width: -1, Count: 2}, {Pitch: 8, SrcPitch: 8, Width: 8, Count: -1},
+			{Pitch: 4, SrcPitch: 8, Width: 8, Count: 2}, {Pitch: 8, SrcPitch: 8, Width: -1, Count: 2},
+			{Pitch: 8, SrcPitch: 8, Width: 8, Count: -1},
 		} {
 			checkError(t, to.CopyFrom(t.Context(), from, l), fmt.Sprintf("%s, lines out of range: %+v", what, l))
 			checkError(t, to.CopyFromAside(t.Context(), from, l), fmt.Sprintf("%s, aside, lines out of range: %+v", what, l))
@@ -305,7 +307,8 @@ func copyFromPeer(t *testing.T, what string, to backend.PeerCopier, from backend
 		copy(want[l.Off+i*l.Pitch:][:l.Width], src[l.SrcOff+i*l.SrcPitch:])
 	}
 	begun := pattern(int(to.Size()), 99)
-	for name, copies := range map[string]func(context.Context, backend.Buffer, backend.PeerLines) error{"CopyFrom": to.CopyFrom, "CopyFromAside": to.CopyFromAside} {
+	for name, copies := range map[string]func(context.Context, backend.Buffer,
+		backend.PeerLines) error{"CopyFrom": to.CopyFrom, "CopyFromAside": to.CopyFromAside} {
 		if err := to.Write(t.Context(), 0, begun); err != nil {
 			t.Fatal(err)
 		}
@@ -405,7 +408,8 @@ func writesAside(t *testing.T, r *rig) {
 				t.Fatal(err)
 			}
 			got := make([]byte, size)
-			if err := b.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got[8:], p[8:]) || !bytes.Equal(got[:8], make([]byte, 8)) {
+			if err := b.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got[8:], p[8:]) ||
+				!bytes.Equal(got[:8], make([]byte, 8)) {
 				t.Errorf("memory %d: other bytes, or %v", i, err)
 			}
 		}

@@ -1,4 +1,4 @@
-// What a program does with a driver of which one call fails.
+// What a program does when one call of the driver fails.
 
 package backendtest
 
@@ -11,10 +11,10 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// RunFaulty uses all that the driver's first two devices have, while a call of the API below the driver fails: failed tells
-// whether that has happened. Each call of the driver must return right answers or an error in one line, and work the second
-// time, unless the device is lost, which it then stays; lost tells whether one was. What was made is closed at the end. What is
-// left over then is the caller's to see.
+// RunFaulty uses all that the driver's first two devices have, while a call of the API below the driver fails: failed
+// tells whether that has happened. Each call of the driver must return right answers or an error in one line, and work
+// the second time, unless the device is lost, which it then stays; lost tells whether one was. What was made is closed
+// at the end. What is left over then is the caller's to see.
 func RunFaulty(t *testing.T, d backend.Driver, failed func() bool) (lost bool) {
 	p := &faulty{T: t, d: d, failed: failed}
 	defer func() {

@@ -102,7 +102,7 @@ func gridLaunch(k backend.Kernel, dst backend.Buffer, n [3]uint32) backend.Launc
 		Args: []backend.Buffer{dst}, Params: params(n[0], n[1], n[2])}
 }
 
-// 65535 workgroups in one dimension are what every device offers.
+// Every device offers 65535 workgroups in one dimension.
 func manyGroups(t *testing.T, r *rig) {
 	const n = 65535*64 - 5
 	k, src, dst := r.load(t, "step"), r.upload(t, ramp(n)), r.alloc(t, 4*n)
@@ -241,8 +241,8 @@ func timing(t *testing.T, r *rig) {
 	}
 }
 
-// maxAllocs is how many heap objects a repeated Run may cost. Zero is what to aim at; bindings that box their
-// arguments need some.
+// maxAllocs is how many heap objects a repeated Run may cost. Zero is the aim; bindings that box their arguments need
+// some.
 const maxAllocs = 16
 
 func allocations(t *testing.T, r *rig) {

@@ -50,7 +50,8 @@ func recordedInOrder(t *testing.T, r *rig) {
 		a, b, c := r.upload(t, ramp(n)), r.alloc(t, 4*n), r.alloc(t, 4*64*50)
 		ls, want := steps(k, a, b, n, 2*count)
 		// Between them one of another kernel, whose output nobody reads.
-		ls = slices.Insert(ls, count, backend.Launch{Kernel: tile, Groups: [3]uint32{n / 64, 1, 1}, Args: []backend.Buffer{a, c}})
+		ls = slices.Insert(ls, count, backend.Launch{Kernel: tile, Groups: [3]uint32{n / 64, 1, 1},
+			Args: []backend.Buffer{a, c}})
 		rec := r.record(t, ls...)
 		for range 4 {
 			Write(t, a, ramp(n))

@@ -89,7 +89,7 @@ func startReturns(t *testing.T, r *rig) {
 	cancel() // which is nothing to what was started
 	r.alloc(t, 64)
 	if took := time.Since(begun); took > soon {
-		t.Errorf("Alloc beside a launch that takes %v returned after %v", long, took)
+		t.Errorf("Alloc during a launch that takes %v returned after %v", long, took)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

@@ -1,6 +1,6 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// Copies to the device beside what runs there: in a stream of their own.
+// Copies to the device while it runs launches: in a stream of their own.
 
 package cuda
 
@@ -73,10 +73,10 @@ func (a *aside) make() (err error) {
 	return nil
 }
 
-// write starts the copies, of which two are in flight.
+// write starts the copies; two are in flight at a time.
 func (a *aside) write(ctx context.Context, to cu.DevicePtr, p []byte) error {
 	direct := len(p) >= directLeast && driver.PageLocked(p)
-	most := directPiece
+	most := directChunk
 	if !direct {
 		most = stagingBlock
 	}

@@ -132,7 +132,7 @@ func longPTX() string {
 	return strings.Replace(spinPTX, "again:\n", more.String()+"again:\n", 1)
 }
 
-// loadAll loads n long kernels from so many goroutines.
+// loadAll loads n long kernels from n goroutines.
 func loadAll(t testing.TB, d backend.Device, n, goroutines int) {
 	code := make(chan string, n)
 	for range n {
@@ -301,7 +301,8 @@ func faultOnce(ctx context.Context, drv backend.Driver) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.Run(ctx, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}}); !errors.Is(err, backend.ErrDeviceLost) {
+	if _, err := d.Run(ctx, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1},
+		Args: []backend.Buffer{b}}); !errors.Is(err, backend.ErrDeviceLost) {
 		return fmt.Errorf("run of a fault: %v", err)
 	}
 	if err := b.Write(ctx, 0, make([]byte, 4)); !errors.Is(err, backend.ErrDeviceLost) {

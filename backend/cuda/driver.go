@@ -64,7 +64,8 @@ func count() (int, error) {
 			backend.ErrUnavailable, versionString(v), versionString(oldest))
 	}
 	if names := driver.Missing(); len(names) > 0 {
-		return 0, fmt.Errorf("cuda: %w: the NVIDIA driver lacks %s: update it", backend.ErrUnavailable, strings.Join(names, ", "))
+		return 0, fmt.Errorf("cuda: %w: the NVIDIA driver lacks %s: update it", backend.ErrUnavailable,
+			strings.Join(names, ", "))
 	}
 	n, err := cu.NumDevices()
 	if err == nil && n == 0 {
@@ -86,7 +87,7 @@ const (
 	mostUnits   = 1 << 16
 )
 
-// impossible is the error of a driver, or a device, of which something is said that cannot be.
+// impossible is the error of a driver, or a device, that reports an impossible property.
 func impossible(who, format string, args ...any) error {
 	return fmt.Errorf("cuda: %w: %s says that %s, which cannot be: reinstall the NVIDIA driver", backend.ErrUnavailable, who, fmt.Sprintf(format, args...))
 }
@@ -155,7 +156,8 @@ func capabilities(dev cu.Device) (backend.Caps, error) {
 	for i := range grid {
 		c.MaxLocal[i], c.MaxGroups[i] = uint32(local[i]), uint32(grid[i])
 	}
-	c.F16, c.Int8, c.F64 = c.Arch >= 53, c.Arch >= 61, c.Arch >= 80 // half arithmetic; dp4a; what kernels for f64 are compiled for
+	// half arithmetic; dp4a; what kernels for f64 are compiled for
+	c.F16, c.Int8, c.F64 = c.Arch >= 53, c.Arch >= 61, c.Arch >= 80
 	return c, nil
 }
 

@@ -96,7 +96,7 @@ func loadError(name, log string, code []byte, version int, err error) error {
 	case driver.NoBinaryForGPU:
 		return fmt.Errorf("cuda: %s: %w: it is for a newer GPU: %s", name, backend.ErrUnsupported, log)
 	case driver.NoJIT:
-		return fmt.Errorf("cuda: %s: %w: the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1) is not installed: install the rest of the NVIDIA driver", name, backend.ErrCompile)
+		return fmt.Errorf("cuda: %s: %w: the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1) is not installed: install the complete NVIDIA driver", name, backend.ErrCompile)
 	case driver.JITDisabled:
 		return fmt.Errorf("cuda: %s: %w: the driver's PTX compiler is disabled: unset CUDA_DISABLE_PTX_JIT", name, backend.ErrCompile)
 	case driver.InvalidPTX, driver.InvalidImage, driver.InvalidSource:

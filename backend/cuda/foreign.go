@@ -73,8 +73,8 @@ func (d *device) Import(address uintptr, bytes int64) (backend.Buffer, error) {
 	return &buffer{dev: d, ptr: p, size: bytes, imported: true}, nil
 }
 
-// checkMemory refuses an address range that kernels of the device must not touch. It may span several allocations that lie
-// side by side, as an allocator that maps memory piece by piece makes them.
+// checkMemory refuses an address range that kernels of the device must not touch. It may span several allocations that
+// lie side by side, as those of an allocator that maps memory in chunks.
 func (d *device) checkMemory(p cu.DevicePtr, bytes int64) error {
 	for at, end := p, p+cu.DevicePtr(bytes); at < end; {
 		m, err := driver.MemoryAt(at)

@@ -2,9 +2,9 @@
 
 // Page-locked memory of the host.
 //
-// The driver's own (cuMemHostAlloc) is made by one thread at a time, in pages of 4 KiB: 2 to 3 GB/s on an H200's host. So much
-// memory is mapped by the program, in pages of 2 MiB where the system has them, touched by several threads, and then registered,
-// which takes little for pages that are there.
+// The driver's own (cuMemHostAlloc) is made by one thread at a time, in pages of 4 KiB: 2 to 3 GB/s on an H200's host.
+// So much memory is mapped by the program, in pages of 2 MiB where the system has them, touched by several threads, and
+// then registered, which takes little for pages that are there.
 
 package cuda
 
@@ -77,7 +77,8 @@ func lockedMemory(bytes int) (*hostMemory, error) {
 // mapHuge maps memory, and returns that part of it which begins with a huge page, once all of it is there.
 func mapHuge(bytes int) (mapped, p []byte, err error) {
 	const huge, page = 2 << 20, 4 << 10
-	if mapped, err = unix.Mmap(-1, 0, bytes+huge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
+	if mapped, err = unix.Mmap(-1, 0, bytes+huge, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
 		return nil, nil, err
 	}
 	at := int(-uintptr(unsafe.Pointer(&mapped[0])) % huge)

@@ -25,7 +25,7 @@ type kernel struct {
 	closed bool
 }
 
-// defaultShared is what a kernel may use of shared memory without asking for more.
+// defaultShared is the shared memory that a kernel may use without a request.
 const defaultShared = 48 << 10
 
 // Load makes a kernel of PTX. Code is compiled once per content and stays loaded until the device is closed.

@@ -97,7 +97,8 @@ func (b *buffer) overlaps(x *buffer) bool {
 	return b.ptr < x.ptr+cu.DevicePtr(x.size) && x.ptr < b.ptr+cu.DevicePtr(b.size)
 }
 
-// Close gives the memory to the pool, or lets go of its owner's, when what a cancelled Run has left on the device is done.
+// Close gives the memory to the pool, or lets go of its owner's, when what a cancelled Run has left on the device is
+// done.
 func (b *buffer) Close() error {
 	d := b.dev
 	d.lending.Lock()

@@ -8,14 +8,14 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// LegacyStream is the handle of CUDA's default stream, for UseStream (spmm.Device.UseStream): the stream whose own handle
-// is 0. All other streams but non-blocking ones wait for it, and it for them.
+// LegacyStream is the handle of CUDA's default stream, for UseStream (spmm.Device.UseStream): the stream whose own
+// handle is 0. All other streams but non-blocking ones wait for it, and it for them.
 const LegacyStream uintptr = 1
 
 // OpenContext opens the device of a CUcontext, given by its handle, on that context, which stays its owner's and must
 // outlive the device. Memory and streams of CUDA belong to a context: this is for programs that have made one of their
-// own with cuCtxCreate. The primary context, which CUDA's runtime uses, and with it cuBLAS, PyTorch and most libraries,
-// is what spmm.Open opens a device on.
+// own with cuCtxCreate. spmm.Open opens a device on the primary context, which CUDA's runtime uses, and with it cuBLAS,
+// PyTorch and most libraries.
 //
 //	d, err := cuda.OpenContext(ctx, cuda.ContextOf(own)) // own is a cu.CUContext of gorgonia.org/cu
 //	dev := spmm.NewDevice(d)

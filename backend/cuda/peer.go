@@ -1,7 +1,7 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// Copies between devices. Where one can reach the other's memory (NVLink, PCIe) they go directly; else the driver takes them
-// through page-locked memory of the host's.
+// Copies between devices. Where one can reach the other's memory (NVLink, PCIe) they go directly; else the driver takes
+// them through page-locked memory of the host's.
 
 package cuda
 
@@ -16,8 +16,8 @@ import (
 	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
 )
 
-// peerPiece is what is copied at once; a context is looked at in between.
-const peerPiece = 256 << 20
+// peerChunk is the bytes that are copied at once; the context is checked in between.
+const peerChunk = 256 << 20
 
 // CanCopyFrom tells whether src is memory of a CUDA device.
 func (b *buffer) CanCopyFrom(src backend.Buffer) bool {
@@ -44,7 +44,8 @@ func (b *buffer) CopyFrom(ctx context.Context, src backend.Buffer, l backend.Pee
 		return err
 	}
 	if s.dev != b.dev {
-		// Whoever frees memory of that device waits for the copy. Its lock is not held meanwhile: others may copy from it, too.
+		// Whoever frees memory of that device waits for the copy. Its lock is not held meanwhile: others may copy from it,
+		// too.
 		s.dev.lending.RLock()
 		defer s.dev.lending.RUnlock()
 		if err := s.lend(ctx); err != nil {
@@ -99,7 +100,7 @@ func (b *buffer) CopyFromAside(ctx context.Context, src backend.Buffer, l backen
 	if err := d.aside.make(); err != nil {
 		return wrap("making a stream", err)
 	}
-	if err := d.copyPieces(ctx, b, s, l, d.aside.stream); err != nil && err != ctx.Err() {
+	if err := d.copyChunks(ctx, b, s, l, d.aside.stream); err != nil && err != ctx.Err() {
 		return wrap("copying from another device", err)
 	}
 	return ctx.Err()
@@ -128,16 +129,16 @@ func (b *buffer) lend(ctx context.Context) error {
 	return nil
 }
 
-// copyPeer copies checked lines to a buffer of d, piece by piece.
+// copyPeer copies checked lines to a buffer of d, chunk by chunk.
 func (d *device) copyPeer(ctx context.Context, dst, src *buffer, l backend.PeerLines) error {
 	if err := d.reach(src.dev); err != nil {
 		return d.fail("reaching another device's memory", err)
 	}
-	return d.finish(ctx, "copying from another device", d.copyPieces(ctx, dst, src, l, d.queue.Stream()))
+	return d.finish(ctx, "copying from another device", d.copyChunks(ctx, dst, src, l, d.queue.Stream()))
 }
 
-// copyPieces copies pieces in a stream, one after another.
-func (d *device) copyPieces(ctx context.Context, dst, src *buffer, l backend.PeerLines, in cu.Stream) error {
+// copyChunks copies chunks in a stream, one after another.
+func (d *device) copyChunks(ctx context.Context, dst, src *buffer, l backend.PeerLines, in cu.Stream) error {
 	if l.Count == 1 || l.Width == l.Pitch && l.Width == l.SrcPitch { // one line, which may be cut anywhere
 		l.Width, l.Count = l.Width*int64(l.Count), 1
 	}
@@ -148,9 +149,9 @@ func (d *device) copyPieces(ctx context.Context, dst, src *buffer, l backend.Pee
 		}
 		q := l
 		if l.Count == 1 {
-			q.Width = min(l.Width, peerPiece)
+			q.Width = min(l.Width, peerChunk)
 		} else {
-			q.Count = int(min(int64(l.Count), max(1, peerPiece/l.Width)))
+			q.Count = int(min(int64(l.Count), max(1, peerChunk/l.Width)))
 		}
 		to, from := dst.ptr+cu.DevicePtr(q.Off), src.ptr+cu.DevicePtr(q.SrcOff)
 		err = driver.CopyPeer(to, d.ctx, q.Pitch, from, src.dev.ctx, q.SrcPitch, q.Width, q.Count, in)

@@ -1,6 +1,6 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// Recordings: launches as graphs, each of which is submitted in one call.
+// Recordings: launches as graphs; each graph is submitted in one call.
 
 package cuda
 

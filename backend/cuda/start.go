@@ -61,8 +61,9 @@ func (d *device) room(ctx context.Context) error {
 	return d.lost
 }
 
-// begin has launches, of which one is not empty, submitted with a clock, and adds them to what is started.
-func (d *device) begin(begun time.Time, launches []backend.Launch, submit func(driver.Clock) error) (backend.Pending, error) {
+// begin submits launches, at least one of them not empty, with a clock, and adds them to the started ones.
+func (d *device) begin(begun time.Time, launches []backend.Launch, submit func(driver.Clock) error) (backend.Pending,
+	error) {
 	c, err := d.clock()
 	if err != nil {
 		return nil, err

@@ -84,8 +84,8 @@ type place struct {
 	colMajor    bool
 }
 
-// over makes a tensor in an allocation that is filled with 0xff bytes, which are NaN. Where the place is cut, the allocation
-// ends with the last element.
+// over makes a tensor in an allocation that is filled with 0xff bytes, which are NaN. Where the place is cut, the
+// allocation ends with the last element.
 func over[T formats.Value](p *program, rows, cols int, at place) *spmm.Tensor[T] {
 	p.t.Helper()
 	lines, width := rows, cols
@@ -117,7 +117,8 @@ func TestTensorOver(t *testing.T) {
 	p := newProgram(t)
 	p.must(p.dev.UseStream(t.Context(), cuda.StreamOf(p.stream)))
 	r := rand.New(rand.NewPCG(8, 8))
-	a, whole := &formats.CSR[half.F16]{Rows: 300, Cols: 250, RowPtr: make([]int64, 301)}, formats.NewDense[half.F16](300, 250)
+	a, whole := &formats.CSR[half.F16]{Rows: 300, Cols: 250, RowPtr: make([]int64, 301)},
+		formats.NewDense[half.F16](300, 250)
 	for i := range a.Rows {
 		for j := range a.Cols {
 			if r.IntN(6) == 0 {
@@ -129,7 +130,8 @@ func TestTensorOver(t *testing.T) {
 	}
 	options := []spmm.Options{{Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}}
 	for _, f := range spmm.Formats() {
-		options = append(options, spmm.Options{Format: f}, spmm.Options{Format: f, Precision: dtype.F32}, spmm.Options{Format: f, Right: true})
+		options = append(options, spmm.Options{Format: f}, spmm.Options{Format: f, Precision: dtype.F32},
+			spmm.Options{Format: f, Right: true})
 	}
 	for _, o := range options {
 		m := formats.Encoded(a)
@@ -142,7 +144,8 @@ func TestTensorOver(t *testing.T) {
 			continue
 		}
 		for _, n := range []int{1, 13, 64, 136} {
-			for _, b := range []place{{}, {pad: 8}, {pad: 8, cut: true}, {offset: 4}, {offset: 16, pad: 3}, {pad: 5, colMajor: true}} {
+			for _, b := range []place{{}, {pad: 8}, {pad: 8, cut: true}, {offset: 4}, {offset: 16, pad: 3},
+				{pad: 5, colMajor: true}} {
 				c := place{offset: 48 - b.offset, pad: b.pad, cut: b.cut, colMajor: !b.colMajor && n == 13}
 				t.Run(fmt.Sprintf("%+v n=%d %+v", o, n, b), func(t *testing.T) {
 					p := p.in(t)

@@ -19,14 +19,14 @@ import (
 
 const (
 	stagingBlock = 4 << 20
-	directPiece  = 64 << 20 // what is copied from page-locked memory at once; a context is looked at in between
+	directChunk  = 64 << 20 // what is copied from page-locked memory at once; a context is looked at in between
 	directLeast  = 16 << 10 // less goes through a block faster than it is looked at
 )
 
 // staging is the page-locked memory, made on first use.
 type staging struct {
 	block [2][]byte
-	done  [2]cu.Event // the device's last use of the block, or of a piece that needs none, has ended
+	done  [2]cu.Event // the device's last use of the block, or of a chunk that needs none, has ended
 }
 
 func (s *staging) make() error {
@@ -81,7 +81,8 @@ func (b *buffer) copyRange(ctx context.Context, off int64, p []byte, in bool) er
 		return fmt.Errorf("cuda: %w", err)
 	}
 	n := int64(len(p))
-	return b.copy(ctx, transfer{lines: backend.Lines{Off: off, Pitch: n, HostPitch: n, Width: n, Count: 1}, host: p, in: in})
+	return b.copy(ctx, transfer{lines: backend.Lines{Off: off, Pitch: n, HostPitch: n, Width: n, Count: 1}, host: p,
+		in: in})
 }
 
 // WriteLines copies lines from p to the buffer.
@@ -117,8 +118,8 @@ type transfer struct {
 	loose bool         // what lies between the lines of the buffer may be overwritten
 
 	direct bool  // without blocks
-	most   int64 // bytes of a piece
-	even   bool  // pieces lie in a block as on the device, else without gaps
+	most   int64 // bytes of a chunk
+	even   bool  // chunks lie in a block as on the device, else without gaps
 }
 
 // copy runs a transfer whose lines were checked.
@@ -164,7 +165,7 @@ func (d *device) move(ctx context.Context, t *transfer) error {
 	t.direct = t.pageLocked()
 	t.most = stagingBlock
 	if t.direct {
-		t.most = directPiece
+		t.most = directChunk
 	} else {
 		// Lines with narrow gaps go as one: the device copies that faster.
 		t.even = t.lines.Pitch <= 2*t.lines.Width && (t.loose || !t.in)
@@ -181,15 +182,15 @@ func (t *transfer) pageLocked() bool {
 	return len(bytes) >= directLeast && driver.PageLocked(bytes)
 }
 
-// piece is a part of a transfer: lines of the buffer, from an address on, and their bytes on the host.
-type piece struct {
+// A chunk is part of a transfer: lines of the buffer, from an address on, and their bytes on the host.
+type chunk struct {
 	ptr  cu.DevicePtr
 	l    backend.Lines
 	host []byte
 }
 
-// piece returns the i-th part that fits a block: some lines, or a part of one.
-func (t *transfer) piece(i int) (p piece, ok bool) {
+// chunk returns the i-th chunk that fits a block: some lines, or a segment of one.
+func (t *transfer) chunk(i int) (p chunk, ok bool) {
 	l := t.lines
 	line, at, width, count := int64(i), int64(0), l.Width, int64(1)
 	if parts := (l.Width + t.most - 1) / t.most; parts > 1 {
@@ -201,9 +202,9 @@ func (t *transfer) piece(i int) (p piece, ok bool) {
 		count = min(each, int64(l.Count)-line)
 	}
 	if line >= int64(l.Count) {
-		return piece{}, false
+		return chunk{}, false
 	}
-	return piece{
+	return chunk{
 		ptr:  t.base + cu.DevicePtr(l.Off+line*l.Pitch+at),
 		l:    backend.Lines{Pitch: l.Pitch, HostPitch: l.HostPitch, Width: width, Count: int(count)},
 		host: t.host[line*l.HostPitch+at:],
@@ -218,8 +219,8 @@ func (t *transfer) blockPitch() int64 {
 	return t.lines.Width
 }
 
-// copyPiece starts the copy of a piece, by way of a block of staging unless the device copies by itself.
-func (d *device) copyPiece(t *transfer, q piece, block []byte) error {
+// copyChunk starts the copy of a chunk, through a staging block unless the device copies by itself.
+func (d *device) copyChunk(t *transfer, q chunk, block []byte) error {
 	p, pitch := unsafe.Pointer(&q.host[0]), q.l.HostPitch
 	if !t.direct {
 		p, pitch = unsafe.Pointer(&block[0]), t.blockPitch()
@@ -238,12 +239,12 @@ func (d *device) copyPiece(t *transfer, q piece, block []byte) error {
 	return driver.CopyLinesOut(p, pitch, q.ptr, q.l.Pitch, q.l.Width, q.l.Count, s)
 }
 
-// pass copies piece by piece, two at a time, to the device or without blocks. It fills the blocks by turns: one is free
+// pass copies chunk by chunk, two at a time, to the device or without blocks. It fills the blocks by turns: one is free
 // again when its last copy is done.
 func (d *device) pass(ctx context.Context, t *transfer) error {
 	s := &d.staging
 	for i := 0; ; i++ {
-		q, ok := t.piece(i)
+		q, ok := t.chunk(i)
 		if !ok {
 			return nil
 		}
@@ -259,10 +260,10 @@ func (d *device) pass(ctx context.Context, t *transfer) error {
 		if !t.direct {
 			copyLines(block, t.blockPitch(), q.host, q.l.HostPitch, q.l)
 		}
-		if err := d.copyPiece(t, q, block); err != nil {
+		if err := d.copyChunk(t, q, block); err != nil {
 			return err
 		}
-		if _, more := t.piece(i + 2); more {
+		if _, more := t.chunk(i + 2); more {
 			if err := s.done[i&1].Record(d.queue.Stream()); err != nil {
 				return err
 			}
@@ -270,16 +271,16 @@ func (d *device) pass(ctx context.Context, t *transfer) error {
 	}
 }
 
-// fetch copies to the host by way of the blocks: it starts the copy of one piece before it waits for the one before, and
-// empties that one's block.
+// fetch copies to the host by way of the blocks: it starts the copy of one chunk before it waits for the one before,
+// and empties that one's block.
 func (d *device) fetch(ctx context.Context, t *transfer) error {
 	s := &d.staging
-	begin := func(i int) (piece, bool, error) {
-		q, ok := t.piece(i)
+	begin := func(i int) (chunk, bool, error) {
+		q, ok := t.chunk(i)
 		if !ok {
 			return q, false, nil
 		}
-		if err := d.copyPiece(t, q, s.block[i&1]); err != nil {
+		if err := d.copyChunk(t, q, s.block[i&1]); err != nil {
 			return q, false, err
 		}
 		return q, true, s.done[i&1].Record(d.queue.Stream())
@@ -289,7 +290,7 @@ func (d *device) fetch(ctx context.Context, t *transfer) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var next piece
+		var next chunk
 		if next, more, err = begin(i + 1); err != nil {
 			return err
 		}

@@ -99,10 +99,12 @@ func newAdapter(in *instance, handle vk.PhysicalDevice) *adapter {
 	a.limits = limits{
 		pushBytes: p.Limits.MaxPushConstantsSize, shared: p.Limits.MaxComputeSharedMemorySize,
 		invocations: p.Limits.MaxComputeWorkGroupInvocations, local: p.Limits.MaxComputeWorkGroupSize,
-		groups: p.Limits.MaxComputeWorkGroupCount, sparseSpace: clampSize(uint64(p.Limits.SparseAddressSpaceSize)), nanosPerTick: float64(p.Limits.TimestampPeriod),
+		groups: p.Limits.MaxComputeWorkGroupCount, sparseSpace: clampSize(uint64(p.Limits.SparseAddressSpaceSize)),
+		nanosPerTick: float64(p.Limits.TimestampPeriod),
 	}
 	a.info = backend.Info{
-		Backend: "vulkan", Name: cmp.Or(printable(p.DeviceName[:]), "unnamed"), Vendor: backend.VendorName(p.VendorID), Kind: kindName(p.DeviceType),
+		Backend: "vulkan", Name: cmp.Or(printable(p.DeviceName[:]), "unnamed"), Vendor: backend.VendorName(p.VendorID),
+		Kind:   kindName(p.DeviceType),
 		Driver: "Vulkan " + versionString(p.ApiVersion),
 	}
 	if p.DeviceType < 0 || p.DeviceType > vk.PhysicalDeviceTypeCpu {
@@ -208,7 +210,7 @@ func (a *adapter) queue() (q queue, ok bool) {
 	return q, false
 }
 
-// properties are what later versions and extensions tell about a device.
+// properties are those of a device that later versions and extensions report.
 type properties struct {
 	maxAllocation int64 // bytes of one VkDeviceMemory
 	maxBuffer     int64 // bytes of one VkBuffer; 0: unknown
@@ -257,8 +259,10 @@ func (a *adapter) properties() properties {
 		units = uint64(sm.shaderSMCount)
 	case core2.activeComputeUnitCount > 0:
 		units = uint64(core2.activeComputeUnitCount)
-	case core.shaderEngineCount > 0 && max(core.shaderEngineCount, core.shaderArraysPerEngineCount, core.computeUnitsPerShaderArray) < 1<<16:
-		units = uint64(core.shaderEngineCount) * uint64(core.shaderArraysPerEngineCount) * uint64(core.computeUnitsPerShaderArray)
+	case core.shaderEngineCount > 0 && max(core.shaderEngineCount, core.shaderArraysPerEngineCount,
+		core.computeUnitsPerShaderArray) < 1<<16:
+		units = uint64(core.shaderEngineCount) * uint64(core.shaderArraysPerEngineCount) *
+			uint64(core.computeUnitsPerShaderArray)
 	case a.info.Kind == "cpu":
 		units = uint64(runtime.NumCPU())
 	}
@@ -279,9 +283,10 @@ func (a *adapter) matrixShapes(bf16 bool) []backend.MatrixShape {
 	if f == nil {
 		return nil
 	}
-	listed, err := list(most, func(s *coopMatrixShape) { s.sType = typeCoopMatrixProperties }, func(n *uint32, first *coopMatrixShape) vk.Result {
-		return vk.Result(C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(n), unsafe.Pointer(first)))
-	})
+	listed, err := list(most, func(s *coopMatrixShape) { s.sType = typeCoopMatrixProperties },
+		func(n *uint32, first *coopMatrixShape) vk.Result {
+			return vk.Result(C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(n), unsafe.Pointer(first)))
+		})
 	if err != nil {
 		return nil
 	}
@@ -296,7 +301,8 @@ func (a *adapter) matrixShapes(bf16 bool) []backend.MatrixShape {
 			A: componentType(p.a), B: componentType(p.b), C: componentType(p.c), D: componentType(p.d),
 		}
 		types := []dtype.Type{s.A, s.B, s.C, s.D}
-		if p.scope == subgroupScope && !slices.Contains(types, dtype.Invalid) && (bf16 || !slices.Contains(types, dtype.BF16)) && !slices.Contains(shapes, s) {
+		if p.scope == subgroupScope && !slices.Contains(types, dtype.Invalid) &&
+			(bf16 || !slices.Contains(types, dtype.BF16)) && !slices.Contains(shapes, s) {
 			shapes = append(shapes, s)
 		}
 	}

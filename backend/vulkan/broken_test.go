@@ -50,7 +50,8 @@ func TestBroken(t *testing.T) {
 	for how, want := range cases {
 		t.Run(how, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBroken$", "-test.v")
-			cmd.Env = append(os.Environ(), brokenLoader+"="+lib, "BROKENVK="+how, "SPMM_REQUIRE=", "SPMM_VALIDATE=", "VK_INSTANCE_LAYERS=", "GOMEMLIMIT=512MiB")
+			cmd.Env = append(os.Environ(), brokenLoader+"="+lib, "BROKENVK="+how, "SPMM_REQUIRE=", "SPMM_VALIDATE=",
+				"VK_INSTANCE_LAYERS=", "GOMEMLIMIT=512MiB")
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%.3000s", err, out)

@@ -51,7 +51,7 @@ func roundUp(n int64) int64 { return (n + alignment - 1) &^ (alignment - 1) }
 
 func (b *buffer) Size() int64 { return b.size }
 
-// address is what kernels get.
+// address is the one that kernels get.
 func (b *buffer) address() uint64 {
 	return uint64(b.block.mem.address) + uint64(b.block.skip+b.off)
 }
@@ -151,7 +151,8 @@ func (s *staging) write(ctx context.Context, b *buffer, off int64, p []byte) err
 		}
 		if err == nil {
 			copy(s.slot(i, n), p)
-			err = d.check(C.sv_copy(d.native, C.int(i), s.mem.buffer, C.uint64_t(i*stagingSlot), b.block.mem.buffer, at, C.uint64_t(n)), "vkCmdCopyBuffer")
+			err = d.check(C.sv_copy(d.native, C.int(i), s.mem.buffer, C.uint64_t(i*stagingSlot), b.block.mem.buffer, at,
+				C.uint64_t(n)), "vkCmdCopyBuffer")
 		}
 		if err != nil {
 			s.settle(d)
@@ -186,7 +187,8 @@ func (s *staging) read(ctx context.Context, b *buffer, off int64, p []byte) erro
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = d.check(C.sv_copy(d.native, C.int(i), b.block.mem.buffer, at, s.mem.buffer, C.uint64_t(i*stagingSlot), C.uint64_t(n)), "vkCmdCopyBuffer")
+			err = d.check(C.sv_copy(d.native, C.int(i), b.block.mem.buffer, at, s.mem.buffer, C.uint64_t(i*stagingSlot),
+				C.uint64_t(n)), "vkCmdCopyBuffer")
 		}
 		if err != nil {
 			s.settle(d)

@@ -68,7 +68,8 @@ func words(v ...uint32) (b []byte) {
 
 // fillBinary writes dst[i] = i·mul + add.
 func fillBinary() backend.Binary {
-	return backend.Binary{Name: "fill", Kind: backend.CodeSPIRV, Code: module("fill"), Entry: "main", Args: 1, ParamBytes: 12, Local: [3]uint32{64, 1, 1}}
+	return backend.Binary{Name: "fill", Kind: backend.CodeSPIRV, Code: module("fill"), Entry: "main", Args: 1,
+		ParamBytes: 12, Local: [3]uint32{64, 1, 1}}
 }
 
 func fillLaunch(k backend.Kernel, dst backend.Buffer, n, mul, add uint32) backend.Launch {
@@ -145,7 +146,8 @@ func TestMatrices(t *testing.T) {
 	}
 }
 
-func gemm[AB, CD backend.Plain](t *testing.T, d backend.Device, s backend.MatrixShape, from func(int) AB, to func(CD) int) {
+func gemm[AB, CD backend.Plain](t *testing.T, d backend.Device, s backend.MatrixShape, from func(int) AB,
+	to func(CD) int) {
 	m, n, k := 3*int(s.M), 2*int(s.N), 4*int(s.K)
 	ai, bi := make([]int, m*k), make([]int, k*n)
 	a, b := make([]AB, m*k), make([]AB, k*n)
@@ -159,7 +161,8 @@ func gemm[AB, CD backend.Plain](t *testing.T, d backend.Device, s backend.Matrix
 	}
 	kern := backendtest.Load(t, d, gemmBinary(s, d.Caps().SubgroupMax))
 	out := backendtest.Upload(t, d, make([]CD, m*n))
-	backendtest.Do(t, d, backend.Launch{Kernel: kern, Groups: [3]uint32{2, 3, 1}, Args: []backend.Buffer{backendtest.Upload(t, d, a), backendtest.Upload(t, d, b), out},
+	backendtest.Do(t, d, backend.Launch{Kernel: kern, Groups: [3]uint32{2, 3, 1},
+		Args:   []backend.Buffer{backendtest.Upload(t, d, a), backendtest.Upload(t, d, b), out},
 		Params: words(uint32(n), uint32(k))})
 	for i, v := range backendtest.Download[CD](t, out, 0, m*n) {
 		want := 0
@@ -196,8 +199,10 @@ func TestCompileOnly(t *testing.T) {
 	if _, err := d.Alloc(64); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("Alloc: %v, want ErrUnsupported", err)
 	}
-	empty := backend.Binary{Name: "empty", Kind: backend.CodeSPIRV, Code: module("empty"), Entry: "main", Local: [3]uint32{1, 1, 1}}
-	if _, err := d.Run(t.Context(), backend.Launch{Kernel: backendtest.Load(t, d, empty), Groups: [3]uint32{1, 1, 1}}); !errors.Is(err, backend.ErrUnsupported) {
+	empty := backend.Binary{Name: "empty", Kind: backend.CodeSPIRV, Code: module("empty"), Entry: "main",
+		Local: [3]uint32{1, 1, 1}}
+	if _, err := d.Run(t.Context(), backend.Launch{Kernel: backendtest.Load(t, d, empty),
+		Groups: [3]uint32{1, 1, 1}}); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("Run: %v, want ErrUnsupported", err)
 	}
 }
@@ -406,7 +411,8 @@ func TestTimestamps(t *testing.T) {
 	if tm.Device > tm.Host {
 		t.Errorf("the device worked %v of %v", tm.Device, tm.Host)
 	}
-	if double := backendtest.Do(t, d, fillLaunch(k, b, n, 1, 1), fillLaunch(k, b, n, 1, 2)); tm.Device > 0 && double.Device <= 0 {
+	if double := backendtest.Do(t, d, fillLaunch(k, b, n, 1, 1), fillLaunch(k, b, n, 1, 2)); tm.Device > 0 &&
+		double.Device <= 0 {
 		t.Errorf("two launches took %v", double.Device)
 	}
 }
@@ -452,7 +458,8 @@ func TestModuleChecks(t *testing.T) {
 	}{
 		"newer SPIR-V": {func(c []byte) { c[5], c[6] = 9, 1 }, backend.ErrUnsupported},
 		// No lack of the device: whoever adds a capability to a kernel must see that the backend does not enable it.
-		"a capability never used": {func(c []byte) { binary.LittleEndian.PutUint32(c[24:], 2) }, backend.ErrCompile}, // Geometry
+		// Geometry
+		"a capability never used": {func(c []byte) { binary.LittleEndian.PutUint32(c[24:], 2) }, backend.ErrCompile},
 		"an unknown capability":   {func(c []byte) { binary.LittleEndian.PutUint32(c[24:], 987654) }, backend.ErrCompile},
 	} {
 		b := fillBinary()

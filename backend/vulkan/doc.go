@@ -5,11 +5,10 @@
 // descriptor sets, so no limit on a buffer but memory. Features are enabled exactly where the device
 // has them: 8- and 16-bit types, the Vulkan memory model, chosen subgroup sizes, cooperative matrices.
 //
-// The binding is github.com/vulkan-go/vulkan. Its headers are of Vulkan 1.1, and its calls that take
-// slices of structs may free the C copy while C reads it; what it lacks is here: the loader opened by
-// its run-time name, structures of later versions as plain Go (structs.go), and the rest in C
-// (native.c). Without cgo, or on systems other than 64-bit Linux, the driver says that it is not
-// available.
+// The binding is github.com/vulkan-go/vulkan. Its headers are of Vulkan 1.1, and its calls that take slices of structs
+// may free the C copy while C reads it; what it lacks is here: the loader opened by its run-time name, structures of
+// later versions as plain Go (structs.go), and other code in C (native.c). Without cgo, or on systems other than 64-bit
+// Linux, the driver says that it is not available.
 //
 // Environment: SPMM_VALIDATE=1 turns the Khronos validation layer on; SPMM_CACHE names the folder of the
 // pipeline cache.

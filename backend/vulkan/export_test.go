@@ -45,7 +45,7 @@ func HasSparse(d backend.Device) bool {
 	return d.(*device).features.base.sparseBinding != 0 && d.(*device).queue.sparse
 }
 
-// PoolBytes is what the device's blocks have.
+// PoolBytes is the size of the device's blocks.
 func PoolBytes(d backend.Device) int64 { return d.(*device).pool.used }
 
 // CacheFile is where the device's pipeline cache is kept.
@@ -72,14 +72,15 @@ func Misuse(d backend.Device) {
 // LanesSource is the hash of the source of the code that looks at lanes.
 const LanesSource = lanesSource
 
-// Use is what a launch does with some bytes of the device's memory. ReadOnly: its kernel never writes them.
+// Use says how a launch uses some bytes of the device's memory. ReadOnly: its kernel never writes them.
 type Use struct {
 	From                        uint64
 	Bytes                       int64
 	Unread, Unwritten, ReadOnly bool
 }
 
-// Waits tells what comes before each of launches that do this: 0 nothing, 1 those before are done, 2 and it sees what they wrote.
+// Waits tells what comes before each of launches that do this: 0 nothing, 1 those before are done, 2 and it sees what
+// they wrote.
 func Waits(launches [][]Use) (waits []int) {
 	var h hazards
 	bit := func(on bool, i int) uint32 {

@@ -258,8 +258,8 @@ func TestDeviceLost(t *testing.T) {
 	}
 }
 
-// Whatever call fails for launches that are started or recorded, Start or Wait says so; the device works on unless it is
-// lost, and closes.
+// Whatever call fails for launches that are started or recorded, Start or Wait says so; the device works on unless it
+// is lost, and closes.
 func TestStartFails(t *testing.T) {
 	if open(t, false) == nil {
 		return

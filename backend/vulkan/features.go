@@ -26,7 +26,8 @@ type features struct {
 // features asks the device and drops all that kernels have no use for.
 func (a *adapter) features() (*features, error) {
 	if a.api < version12 {
-		return nil, fmt.Errorf("vulkan: %s: Vulkan %s, 1.2 is needed: %w", a.info.Name, versionString(a.api), backend.ErrUnsupported)
+		return nil, fmt.Errorf("vulkan: %s: Vulkan %s, 1.2 is needed: %w", a.info.Name, versionString(a.api),
+			backend.ErrUnsupported)
 	}
 	f := &features{}
 	var c chain
@@ -101,7 +102,7 @@ func (f *features) pinsSubgroups() bool {
 		f.sizes.subgroupSizeControl != 0 && f.sizes.computeFullSubgroups != 0
 }
 
-// caps is what kernels are chosen by.
+// caps are the capabilities by which kernels are chosen.
 func (a *adapter) caps(f *features, p *properties) backend.Caps {
 	const computeStage = 0x20
 	c := backend.Caps{

@@ -1,5 +1,5 @@
-// Which launches must wait for those before them: one that reads what an earlier one writes must see it, and one that writes what
-// an earlier one reads or writes must come after it. Others may run side by side.
+// Which launches must wait for those before them: one that reads what an earlier one writes must see it, and one that
+// writes what an earlier one reads or writes must come after it. Others may run side by side.
 
 //go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
 
@@ -33,14 +33,14 @@ func (s addresses) overlap(others []addresses) bool {
 	return false
 }
 
-// hazards is what launches read and write.
+// hazards records what launches read and write.
 type hazards struct {
 	reads, writes []addresses // of those since the last dependency
 	invisible     []addresses // written since the last memory dependency
 	launches      int         // since the last dependency
 }
 
-// At most so many launches run side by side, and so many buffers are invisible, so that looking at all of them stays short.
+// These bound the launches that run side by side and the invisible buffers, so that looking at all of them stays short.
 const mostBeside, mostInvisible = 16, 64
 
 // reset forgets all launches: what they wrote is visible to the next.

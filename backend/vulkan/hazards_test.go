@@ -10,8 +10,8 @@ import (
 	"github.com/spmmrun/spmm/backend/vulkan"
 )
 
-// TestWaits: a launch sees what it reads of what earlier ones wrote, and comes after those that use what it writes; and it waits for nothing
-// where neither is the case and few launches are before it.
+// TestWaits: a launch sees what it reads of what earlier ones wrote, and comes after those that use what it writes; and
+// it waits for nothing where neither is the case and few launches are before it.
 func TestWaits(t *testing.T) {
 	const few = 16
 	use := rapid.Custom(func(t *rapid.T) vulkan.Use {

@@ -39,7 +39,8 @@ func (d *device) allocHost(bytes int64) (mem C.sv_memory, err error) {
 	const visible = vk.MemoryPropertyHostVisibleBit | vk.MemoryPropertyHostCoherentBit
 	t := d.a.pickMemory(uint32(types), visible|vk.MemoryPropertyHostCachedBit, visible)
 	if t < 0 {
-		return mem, fmt.Errorf("vulkan: %s offers no memory that the host can write: %w", d.a.info.Name, backend.ErrUnsupported)
+		return mem, fmt.Errorf("vulkan: %s offers no memory that the host can write: %w", d.a.info.Name,
+			backend.ErrUnsupported)
 	}
 	if most := d.props.maxAllocation; most > 0 && bytes > most {
 		return mem, fmt.Errorf("vulkan: %d bytes of host memory, and the driver allocates at most %d at once: %w", bytes, most, backend.ErrUnsupported)
@@ -105,7 +106,7 @@ func (d *device) hostAt(p []byte) (*hostMemory, int64) {
 	return nil, 0
 }
 
-// copy copies n bytes between the memory, from at on, and a buffer, from off on, two pieces at a time.
+// copy copies n bytes between the memory, from at on, and a buffer, from off on, two chunks at a time.
 func (m *hostMemory) copy(ctx context.Context, at int64, b *buffer, off int64, n int, in bool) error {
 	d := m.d
 	off += b.block.skip + b.off

@@ -83,7 +83,8 @@ func newInstance() (*instance, error) {
 	return in, nil
 }
 
-// needed are the functions that this package and the binding call of an instance. (sv_open looks for those of a device.)
+// needed are the functions that this package and the binding call of an instance. (sv_open looks for those of a
+// device.)
 var needed = strings.Fields(`
 	vkEnumeratePhysicalDevices vkEnumerateDeviceExtensionProperties
 	vkGetPhysicalDeviceProperties vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceFeatures2

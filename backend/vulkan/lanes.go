@@ -23,11 +23,13 @@ const lanesSource = "e3bedab3b2327841d2e9537835dd37f0ce994c202c73bcfa6767f279c67
 func (d *device) lanes() bool {
 	const lanes = 32
 	c := &d.caps
-	if !c.F16 || !c.HasMatrix(16, 8, 16, dtype.F16, dtype.F32) || c.SubgroupMin > lanes || c.SubgroupMax < lanes || len(d.a.memory) == 0 {
+	if !c.F16 || !c.HasMatrix(16, 8, 16, dtype.F16, dtype.F32) || c.SubgroupMin > lanes || c.SubgroupMax < lanes ||
+		len(d.a.memory) == 0 {
 		return false
 	}
 	k, err := d.Load(backend.Binary{
-		Name: "lanes", Kind: backend.CodeSPIRV, Code: lanesCode, Entry: "main", Args: 1, Local: [3]uint32{lanes, 1, 1}, Subgroup: lanes, Matrix: true,
+		Name: "lanes", Kind: backend.CodeSPIRV, Code: lanesCode, Entry: "main", Args: 1, Local: [3]uint32{lanes, 1, 1},
+		Subgroup: lanes, Matrix: true,
 	})
 	if err != nil {
 		return false
@@ -39,7 +41,8 @@ func (d *device) lanes() bool {
 	}
 	defer buf.Close()
 	ctx := context.Background()
-	if _, err := d.Run(ctx, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{buf}}); err != nil {
+	if _, err := d.Run(ctx, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1},
+		Args: []backend.Buffer{buf}}); err != nil {
 		return false
 	}
 	var result [lanes]uint32

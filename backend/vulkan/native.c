@@ -68,16 +68,30 @@ enum { STAGE_BIT_COMPUTE = 0x20, USAGE_ADDRESS = 0x20000 };
 
 #define HEAD int32_t type; const void *next
 
-typedef struct { HEAD; const char *app; uint32_t app_version; const char *engine; uint32_t engine_version, api; } application_info;
-typedef struct { HEAD; uint32_t flags; const application_info *app; uint32_t nlayers; const char **layers; uint32_t nexts; const char **exts; } instance_info;
+typedef struct {
+    HEAD; const char *app; uint32_t app_version; const char *engine; uint32_t engine_version, api;
+} application_info;
+typedef struct {
+    HEAD; uint32_t flags; const application_info *app; uint32_t nlayers; const char **layers;
+    uint32_t nexts; const char **exts;
+} instance_info;
 typedef struct { HEAD; uint32_t flags, family, count; const float *priorities; } queue_info;
-typedef struct { HEAD; uint32_t flags, nqueues; const queue_info *queues; uint32_t nlayers; const char **layers; uint32_t nexts; const char **exts; const void *features; } device_info;
-typedef struct { HEAD; uint32_t nwaits; const uint64_t *waits; const uint32_t *wait_stages; uint32_t ncommands; void *const *commands; uint32_t nsignals; const uint64_t *signals; } submit_info;
+typedef struct {
+    HEAD; uint32_t flags, nqueues; const queue_info *queues; uint32_t nlayers; const char **layers;
+    uint32_t nexts; const char **exts; const void *features;
+} device_info;
+typedef struct {
+    HEAD; uint32_t nwaits; const uint64_t *waits; const uint32_t *wait_stages; uint32_t ncommands;
+    void *const *commands; uint32_t nsignals; const uint64_t *signals;
+} submit_info;
 typedef struct { HEAD; uint64_t size; uint32_t memory_type; } allocate_info;
 typedef struct { HEAD; uint32_t flags, mask; } allocate_flags;
 typedef struct { HEAD; uint32_t flags; } fence_info;
 typedef struct { HEAD; uint32_t flags; int32_t query; uint32_t count, statistics; } query_info;
-typedef struct { HEAD; uint32_t flags; uint64_t size; uint32_t usage; int32_t sharing; uint32_t nfamilies; const uint32_t *families; } buffer_info;
+typedef struct {
+    HEAD; uint32_t flags; uint64_t size; uint32_t usage; int32_t sharing; uint32_t nfamilies;
+    const uint32_t *families;
+} buffer_info;
 typedef struct { HEAD; uint32_t flags; size_t bytes; const uint32_t *code; } module_info;
 typedef struct { uint32_t id, offset; size_t size; } spec_entry;
 typedef struct { uint32_t count; const spec_entry *entries; size_t bytes; const void *data; } spec_info;
@@ -85,7 +99,9 @@ typedef struct { HEAD; uint32_t size; } subgroup_info;
 typedef struct { HEAD; uint32_t flags, stage; uint64_t module; const char *entry; const spec_info *spec; } stage_info;
 typedef struct { HEAD; uint32_t flags; stage_info stage; uint64_t layout, base; int32_t base_index; } pipeline_info;
 typedef struct { uint32_t stages, offset, size; } push_range;
-typedef struct { HEAD; uint32_t flags, nsets; const uint64_t *sets; uint32_t nranges; const push_range *ranges; } layout_info;
+typedef struct {
+    HEAD; uint32_t flags, nsets; const uint64_t *sets; uint32_t nranges; const push_range *ranges;
+} layout_info;
 typedef struct { HEAD; uint32_t flags, family; } command_pool_info;
 typedef struct { HEAD; uint64_t pool; int32_t level; uint32_t count; } command_buffer_info;
 typedef struct { HEAD; uint32_t flags; const void *inheritance; } begin_info;
@@ -95,8 +111,13 @@ typedef struct { uint64_t size, alignment; uint32_t type_bits; } memory_requirem
 typedef struct { uint64_t src, dst, size; } buffer_copy;
 typedef struct { uint64_t offset, size, memory, memory_offset; uint32_t flags; } sparse_part;
 typedef struct { uint64_t buffer; uint32_t nparts; const sparse_part *parts; } sparse_buffer;
-typedef struct { HEAD; uint32_t nwaits; const uint64_t *waits; uint32_t nbuffers; const sparse_buffer *buffers; uint32_t nopaque; const void *opaque; uint32_t nimages; const void *images; uint32_t nsignals; const uint64_t *signals; } sparse_info;
-typedef struct { HEAD; uint32_t flags; const char *id_name; int32_t id; const char *text; } message_data; // its beginning
+typedef struct {
+    HEAD; uint32_t nwaits; const uint64_t *waits; uint32_t nbuffers; const sparse_buffer *buffers;
+    uint32_t nopaque; const void *opaque; uint32_t nimages; const void *images; uint32_t nsignals;
+    const uint64_t *signals;
+} sparse_info;
+// Its beginning.
+typedef struct { HEAD; uint32_t flags; const char *id_name; int32_t id; const char *text; } message_data;
 typedef uint32_t (*message_fn)(uint32_t severity, uint32_t kind, const message_data *m, void *user);
 typedef struct { HEAD; uint32_t flags, severity, kinds; message_fn callback; void *user; } messenger_info;
 
@@ -119,7 +140,8 @@ int sv_instance_version(void *f, uint32_t *version) { return ((int (*)(uint32_t 
 int sv_create_instance(void *f, uint32_t api, const char **layers, uint32_t nlayers,
                        const char **exts, uint32_t nexts, void **instance) {
     application_info app = {.type = T_APPLICATION, .app = "spmm", .engine = "spmm", .api = api};
-    instance_info info = {.type = T_INSTANCE, .app = &app, .nlayers = nlayers, .layers = layers, .nexts = nexts, .exts = exts};
+    instance_info info = {.type = T_INSTANCE, .app = &app, .nlayers = nlayers, .layers = layers, .nexts = nexts,
+        .exts = exts};
     return ((int (*)(const instance_info *, const void *, void **))f)(&info, 0, instance);
 }
 
@@ -226,7 +248,8 @@ void sv_messages_reset(void) {
     X(void, CmdBindPipeline, (void *, int32_t, uint64_t)) \
     X(void, CmdPushConstants, (void *, uint64_t, uint32_t, uint32_t, uint32_t, const void *)) \
     X(void, CmdDispatch, (void *, uint32_t, uint32_t, uint32_t)) \
-    X(void, CmdPipelineBarrier, (void *, uint32_t, uint32_t, uint32_t, uint32_t, const memory_barrier *, uint32_t, const void *, uint32_t, const void *)) \
+    X(void, CmdPipelineBarrier, (void *, uint32_t, uint32_t, uint32_t, uint32_t, const memory_barrier *, \
+      uint32_t, const void *, uint32_t, const void *)) \
     X(void, CmdCopyBuffer, (void *, uint64_t, uint64_t, uint32_t, const buffer_copy *)) \
     X(void, CmdResetQueryPool, (void *, uint64_t, uint32_t, uint32_t)) \
     X(void, CmdWriteTimestamp, (void *, uint32_t, uint64_t, uint32_t))
@@ -276,7 +299,8 @@ static int open_queue(sv_device *d, uint32_t family, int timestamps) {
     return timestamps ? make_queries(d, &d->queries) : OK;
 }
 
-int sv_open(void *get, void *device, void *queue, uint32_t family, int timestamps, sv_device **out, const char **missing) {
+int sv_open(void *get, void *device, void *queue, uint32_t family, int timestamps, sv_device **out,
+    const char **missing) {
     sv_device *d = calloc(1, sizeof *d);
     if (!d) return OUT_OF_HOST_MEMORY;
     d->device = device;
@@ -332,7 +356,8 @@ static int wait(sv_device *d, uint64_t fence, int64_t end) {
             r = d->GetFenceStatus(d->device, fence);
         } else {
             int64_t left = end - t;
-            r = d->WaitForFences(d->device, 1, &fence, 1, left < 0 ? 0 : left > 1000 * MILLISECOND ? 1000 * MILLISECOND : left);
+            r = d->WaitForFences(d->device, 1, &fence, 1,
+                left < 0 ? 0 : left > 1000 * MILLISECOND ? 1000 * MILLISECOND : left);
         }
         if (r == OUT_OF_HOST_MEMORY || r == OUT_OF_DEVICE_MEMORY) {
             if (++d->failures > 1000) return DEVICE_LOST;
@@ -373,7 +398,8 @@ static int requirements(sv_device *d, uint64_t buffer, uint64_t size, memory_req
     memset(need, 0, sizeof *need);
     d->GetBufferMemoryRequirements(d->device, buffer, need);
     uint64_t a = need->alignment;
-    return !a || a & (a - 1) || a > 1u << 30 || need->size < size || need->size - size > size + (1u << 30) ? INITIALIZATION_FAILED : OK;
+    return !a || a & (a - 1) || a > 1u << 30 || need->size < size ||
+        need->size - size > size + (1u << 30) ? INITIALIZATION_FAILED : OK;
 }
 
 static int allocate(sv_device *d, uint64_t size, uint32_t type, uint32_t usage, uint64_t *memory) {
@@ -394,7 +420,8 @@ static int alloc_whole(sv_device *d, uint64_t size, uint32_t type, uint32_t usag
     memory_requirements need;
     int r = requirements(d, m->buffer, size, &need);
     if (r || (r = allocate(d, need.size, type, usage, &m->memory))) return r;
-    if ((r = d->BindBufferMemory(d->device, m->buffer, m->memory, 0)) || (r = take_address(d, usage, m)) || !map) return r;
+    if ((r = d->BindBufferMemory(d->device, m->buffer, m->memory, 0)) || (r = take_address(d, usage, m)) ||
+        !map) return r;
     if ((r = d->MapMemory(d->device, m->memory, 0, ~0ull, 0, &m->host))) return r;
     return m->host ? OK : INITIALIZATION_FAILED;
 }
@@ -512,7 +539,8 @@ static int begin(sv_device *d, void *c, uint64_t queries, uint32_t stage) {
 
 static void add(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        if (i && l[i].wait) barrier(d, c, S_COMPUTE, A_SHADER_WRITE, S_COMPUTE, l[i].wait == 1 ? A_SHADER_WRITE : A_SHADER_READ | A_SHADER_WRITE);
+        if (i && l[i].wait) barrier(d, c, S_COMPUTE, A_SHADER_WRITE, S_COMPUTE,
+            l[i].wait == 1 ? A_SHADER_WRITE : A_SHADER_READ | A_SHADER_WRITE);
         if (!i || l[i].pipeline != l[i - 1].pipeline) d->CmdBindPipeline(c, 1 /* compute */, l[i].pipeline);
         if (l[i].push_bytes) d->CmdPushConstants(c, l[i].layout, STAGE_BIT_COMPUTE, 0, l[i].push_bytes, l[i].push);
         d->CmdDispatch(c, l[i].groups[0], l[i].groups[1], l[i].groups[2]);

@@ -99,14 +99,14 @@ sv_outcome sv_run(sv_device *d, uint32_t n);
 // Awaits what sv_run left running, for 20 ms at most.
 sv_outcome sv_wait(sv_device *d);
 
-// Makes a work, of which freeing is also right after an error, and when it is not running.
+// Makes a work. It may also be freed after an error, and when it is not running.
 int sv_work_make(sv_device *d, sv_work *w);
 void sv_work_free(sv_device *d, sv_work *w);
 // Records launches: those of each call of sv_work_add are the first n of sv_launches.
 int sv_work_begin(sv_device *d, sv_work *w);
 void sv_work_add(sv_device *d, sv_work *w, uint32_t n);
 int sv_work_end(sv_device *d, sv_work *w);
-// Submits the work; awaits it, so many nanoseconds at most.
+// Submits the work; awaits it, for a number of nanoseconds at most.
 int sv_work_submit(sv_device *d, sv_work *w);
 sv_outcome sv_work_wait(sv_device *d, sv_work *w, int64_t most);
 

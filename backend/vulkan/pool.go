@@ -65,7 +65,8 @@ func (p *pool) init(d *device) error {
 	if err := d.check(C.sv_memory_types(d.native, usageDevice, &types), "vkCreateBuffer"); err != nil {
 		return err
 	}
-	const local, visible = vk.MemoryPropertyDeviceLocalBit, vk.MemoryPropertyHostVisibleBit | vk.MemoryPropertyHostCoherentBit
+	const local, visible = vk.MemoryPropertyDeviceLocalBit,
+		vk.MemoryPropertyHostVisibleBit | vk.MemoryPropertyHostCoherentBit
 	const cached = vk.MemoryPropertyHostCachedBit
 	// Where the host's memory is the device's, copies are needless.
 	shared := (d.a.info.Kind == "integrated" || d.a.info.Kind == "cpu") && !stagedOnly
@@ -141,7 +142,7 @@ func (p *pool) grow(d *device, n int64) (*block, error) {
 		return nil, fmt.Errorf("vulkan: %s only compiles, it has no memory: %w", d.a.info.Name, backend.ErrUnsupported)
 	}
 	if n > p.heap-alignment || p.used > p.heap-alignment-n {
-		return nil, fmt.Errorf("vulkan: %w: a buffer of %d bytes beside %d in use; the device has %d", backend.ErrOutOfMemory, n, p.used, p.heap)
+		return nil, fmt.Errorf("vulkan: %w: a buffer of %d bytes, with %d in use; the device has %d", backend.ErrOutOfMemory, n, p.used, p.heap)
 	}
 	if n > p.limit-alignment {
 		return nil, fmt.Errorf("vulkan: a buffer of %d bytes is beyond the driver's limit for one buffer, %d bytes: %w", n, p.limit, backend.ErrUnsupported)

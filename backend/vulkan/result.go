@@ -36,7 +36,7 @@ func resultName(r vk.Result) string {
 	return fmt.Sprintf("VkResult %d", r)
 }
 
-// resultError is what a failed call means; nil for VK_SUCCESS.
+// resultError is the error that a failed call means; nil for VK_SUCCESS.
 func resultError(r vk.Result, call string) error {
 	name := resultName(r)
 	switch r {

@@ -157,7 +157,7 @@ func (d *device) settleRun(ctx context.Context) error {
 	return d.await(ctx, C.sv_wait(d.native), new(backend.Timing))
 }
 
-// await goes on waiting for launches, of which o says how they are, and looks at the context in between.
+// await goes on waiting for launches, whose state o describes, and checks the context in between.
 func (d *device) await(ctx context.Context, o C.sv_outcome, t *backend.Timing) error {
 	for ; o.result == C.SV_RUNNING; o = C.sv_wait(d.native) {
 		if err := ctx.Err(); err != nil {
@@ -169,7 +169,7 @@ func (d *device) await(ctx context.Context, o C.sv_outcome, t *backend.Timing) e
 	return d.check(o.result, "vkQueueSubmit")
 }
 
-// time is what the timestamps of launches that are done say.
+// time is the device time by the timestamps of finished launches.
 func (d *device) time(o C.sv_outcome) time.Duration {
 	return time.Duration(float64(uint64(o.ticks)&d.tickMask) * d.tick)
 }

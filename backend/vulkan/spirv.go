@@ -28,7 +28,8 @@ func (d *device) checkModule(code []uint32, entry string) error {
 		return errors.New("not a SPIR-V module")
 	}
 	if v := code[1]; v > 0x10500 && !(d.a.api >= version13 && v <= 0x10600) {
-		return fmt.Errorf("SPIR-V %d.%d is newer than Vulkan %s takes: %w", v>>16, v>>8&0xff, versionString(d.a.api), backend.ErrUnsupported)
+		return fmt.Errorf("SPIR-V %d.%d is newer than Vulkan %s takes: %w", v>>16, v>>8&0xff, versionString(d.a.api),
+			backend.ErrUnsupported)
 	}
 	found, last := false, uint32(0)
 	for i := spirvHeader; i < len(code); {

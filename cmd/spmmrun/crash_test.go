@@ -24,6 +24,9 @@ func loader(t *testing.T, source string) string {
 		t.Logf("no C compiler, no loader: %v", err)
 		return ""
 	}
+	if _, err := os.Stat(source); err != nil { // go test sees that it is looked at, and when it changes
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	out, err := exec.Command("cc", "-shared", "-fPIC", "-Wl,-soname,libvulkan.so.1", "-o", filepath.Join(dir, "libvulkan.so.1"), source).CombinedOutput()
 	if err != nil {

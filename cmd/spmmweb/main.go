@@ -1,8 +1,8 @@
 //go:build js
 
-// Spmmweb is the program behind the page in site: the conformance suite and products of matrices on the browser's GPU. It
-// runs in a worker, which speaks to the page by messages: a message asks for one job, and those that come back tell what
-// becomes of it. Build makes the folder that a web server shows.
+// Spmmweb is the program behind the page in site: the conformance suite and products of matrices on the browser's GPU.
+// It runs in a worker, which speaks to the page by messages: a message asks for one job, and those that come back tell
+// what becomes of it. Build makes the folder that a web server shows.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// request is what the page asks for.
+// request is a request of the page.
 type request struct {
 	do    string // "suite", "multiply" or "stop"
 	value js.Value

@@ -2,7 +2,8 @@
 
 // The page from end to end, in Chromium: clicks, keys, a dropped file, a download, no network, no WebGPU.
 //
-// SPMM_SCREENSHOTS=FOLDER keeps the pictures that docs/browser.md shows. SPMM_REQUIRE_BROWSER: the browser must be there.
+// SPMM_SCREENSHOTS=FOLDER keeps the pictures that docs/browser.md shows. SPMM_REQUIRE_BROWSER: the browser must be
+// there.
 
 package main_test
 
@@ -92,7 +93,8 @@ func open(t *testing.T, b *devtools.Browser, width, height int, scripts ...strin
 		t.Fatal(err)
 	}
 	x := &tab{t, p}
-	x.call("Emulation.setDeviceMetricsOverride", object{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+	x.call("Emulation.setDeviceMetricsOverride", object{"width": width, "height": height, "deviceScaleFactor": 1,
+		"mobile": width < 600})
 	for _, s := range scripts {
 		x.call("Page.addScriptToEvaluateOnNewDocument", object{"source": s})
 	}
@@ -159,7 +161,8 @@ func (x *tab) press(key string, code int, text string) {
 func (x *tab) shoot(name string) {
 	x.Helper()
 	var shot struct{ Data string }
-	if err := x.p.Call("Page.captureScreenshot", object{"format": "png", "captureBeyondViewport": true}, &shot); err != nil {
+	if err := x.p.Call("Page.captureScreenshot", object{"format": "png", "captureBeyondViewport": true},
+		&shot); err != nil {
 		x.Fatal(err)
 	}
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
@@ -199,7 +202,8 @@ func TestPage(t *testing.T) {
 	withoutWebGPU(t, b)
 }
 
-// fewer are some of the sample's cases: a software driver takes longer to compile a kernel than to run it, most of all lanestream's.
+// fewer are some of the sample's cases: a software driver takes longer to compile a kernel than to run it, most of all
+// lanestream's.
 const fewer = `^(csr|cvse/v8)/f16/(T1±/m67k129n(7|33)/|nonfinite/m67|T3/m67.*/p15)`
 
 // suite runs a part of the sample by the keyboard, and verifies the manifest that is downloaded.
@@ -304,7 +308,9 @@ func (x *tab) products(dir string) {
 	x.press("ArrowRight", 39, "")
 	x.holds(`document.activeElement.id === "tab-product" && !document.getElementById("product").hidden && document.getElementById("suite").hidden`)
 	for _, kind := range []string{"dragEnter", "dragOver", "drop"} {
-		x.call("Input.dispatchDragEvent", object{"type": kind, "x": 190, "y": 400, "data": object{"items": []any{}, "files": []string{files["dropped.mtx"]}, "dragOperationsMask": 1}})
+		x.call("Input.dispatchDragEvent",
+			object{"type": kind, "x": 190, "y": 400, "data": object{"items": []any{}, "files": []string{files["dropped.mtx"]},
+				"dragOperationsMask": 1}})
 	}
 	x.right("dropped.mtx: 300 × 200, ")
 	x.text(`document.getElementById("precision").value = "f16"; ""`)
@@ -364,8 +370,8 @@ func (x *tab) offline(site *httptest.Server) {
 	x.right("gen:powerlaw")
 }
 
-// guarded has a server send the page's own Content-Security-Policy with every file, as docs/browser.md advises: it then holds
-// in the worker too.
+// guarded has a server send the page's own Content-Security-Policy with every file, as docs/browser.md advises: it then
+// holds in the worker too.
 func guarded(t *testing.T, h http.Handler) http.Handler {
 	text, err := os.ReadFile("site/index.html")
 	if err != nil {
@@ -391,7 +397,8 @@ func (x *tab) policy(t *testing.T) {
 	x.text(`fetch(` + strconv.Quote(elsewhere.URL+"/fetch") + `).then(() => "", () => "")`)
 	x.text(`new Promise(r => setTimeout(() => r(""), 300))`)
 	x.holds("window.ran === undefined")
-	x.text(`document.querySelector("body > img").remove(); performance.clearResourceTimings(); ""`) // what was asked for here and refused
+	// what was asked for here and refused
+	x.text(`document.querySelector("body > img").remove(); performance.clearResourceTimings(); ""`)
 	select {
 	case path := <-asked:
 		t.Errorf("the page asks another server for %s", path)

@@ -1,7 +1,7 @@
 //go:build js
 
-// The product of a matrix that the user has dropped, with B made up: where A has its entries, how long it takes, whether it
-// is right.
+// The product of a matrix that the user has dropped, with B made up: where A has its entries, how long it takes,
+// whether it is right.
 
 package main
 
@@ -33,7 +33,8 @@ const (
 	checked = 5e6
 )
 
-// multiply multiplies. The request has the file's name and its bytes or, for name "gen:…", nothing; and columns and precision.
+// multiply multiplies. The request has the file's name and its bytes or, for name "gen:…", nothing; and columns and
+// precision.
 func multiply(ctx context.Context, r request) error {
 	cols := r.number("cols")
 	prec, err := dtype.Parse(r.text("precision"))
@@ -108,7 +109,8 @@ func reopen() {
 }
 
 // product multiplies with data of type T.
-func product[T formats.Value](ctx context.Context, p *progress, prec dtype.Type, a32 *formats.CSR[float32], cols int) error {
+func product[T formats.Value](ctx context.Context, p *progress, prec dtype.Type, a32 *formats.CSR[float32],
+	cols int) error {
 	dev, err := device(ctx)
 	if err != nil {
 		return err
@@ -147,7 +149,8 @@ func product[T formats.Value](ctx context.Context, p *progress, prec dtype.Type,
 	p.at(0, 1, "verifying")
 	sample := 1 + int64(checked/(1+float64(a.NNZ())/float64(max(1, a.Rows))))
 	found, err := oracle.Check(ctx, oracle.Problem{
-		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](right), Alpha: 1, Compute: plan.Info().Precision, Out: dtype.F32,
+		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](right), Alpha: 1, Compute: plan.Info().Precision,
+		Out: dtype.F32,
 	}, out, sample)
 	if err != nil {
 		return err
@@ -159,7 +162,8 @@ func product[T formats.Value](ctx context.Context, p *progress, prec dtype.Type,
 	info := plan.Info()
 	us := func(d time.Duration) float64 { return float64(d) / 1e3 }
 	post("product", answer{
-		"device": dev.Info().Name, "format": info.Format, "variant": info.Variant, "why": info.Why, "precision": info.Precision.String(), "n": cols,
+		"device": dev.Info().Name, "format": info.Format, "variant": info.Variant, "why": info.Why,
+		"precision": info.Precision.String(), "n": cols,
 		"median": us(median), "least": us(times[0]), "attainable": us(bound.Time()),
 		"gflops":  2 * float64(a.NNZ()) * float64(cols) / max(1, float64(median)),
 		"checked": found.Checked, "ratio": min(found.MaxRatio, math.MaxFloat64), "ok": found.OK(), "wrong": wrong,

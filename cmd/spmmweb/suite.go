@@ -33,7 +33,8 @@ type cell struct {
 }
 
 var classes = []string{
-	conformance.SameSign, conformance.MixedSign, conformance.NonFinite, conformance.Subnormal, conformance.General, conformance.Reproducible,
+	conformance.SameSign, conformance.MixedSign, conformance.NonFinite, conformance.Subnormal, conformance.General,
+	conformance.Reproducible,
 }
 
 // suite runs it. The request has a filter ("": all cases) and the table of digests.
@@ -107,7 +108,7 @@ func summary(m *conformance.Manifest) (rows []row, failed []string) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// fileName is what the manifest is called.
+// fileName is the manifest's name.
 func fileName(m *conformance.Manifest) string {
 	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(m.Device.Name), "-"), "-")
 	return "webgpu-" + name + ".json"

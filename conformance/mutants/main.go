@@ -1,16 +1,16 @@
 //go:build unix
 
 // Command mutants measures what make test and make test-all notice: it puts one fault after another into a copy of the
-// sources, runs the quick tier of the conformance suite as they do, then the tests of the kernel's package, and counts the
-// faults that some case or test notices.
+// sources, runs the quick tier of the conformance suite as they do, then the tests of the kernel's package, and counts
+// the faults that some case or test notices.
 //
 //	go run ./conformance/mutants [-only REGEXP] [-backend LIST] [-o TABLE.md]
 //
 // The faults are listed in mutations.go: replacements of text in Go kernels, in WGSL and GLSL sources, in plan, packing
 // and encoding. Each is applied by itself to a copy of the module in a temporary folder; shaders are compiled by
 // tools/shadergen as always, the program below suite/ is built, and runs the cases of the formats that the fault
-// touches, on the CPU or on Mesa's software drivers (tools/softvk). A fault is killed when a case or a test fails, when the
-// program crashes or when it hangs; one that does not compile or whose text is no longer there is an error, to be
+// touches, on the CPU or on Mesa's software drivers (tools/softvk). A fault is killed when a case or a test fails, when
+// the program crashes or when it hangs; one that does not compile or whose text is no longer there is an error, to be
 // mended in the list.
 //
 // The exit code is 1 if fewer than 90 % are killed, 2 if a mutation is not one. TABLE.md is a Markdown table of all.
@@ -64,9 +64,9 @@ func (n counts) String() string {
 
 const heading = `# What the tests notice
 
-The last report of ` + "`make mutants`" + `: each fault was put into the sources by itself; the quick tier of the conformance suite ran
-on the CPU, or on Mesa's software driver through WebGPU or Vulkan, and then the tests of the kernel's package. See
-docs/conformance.md.
+The last report of ` + "`make mutants`" + `: each fault was put into the sources by itself. The quick tier of the
+conformance suite then ran on the CPU, or on Mesa's software driver through WebGPU or Vulkan, and after it the tests of
+the kernel's package. See docs/conformance.md.
 
 | backend | fault | file | |
 | --- | --- | --- | --- |
@@ -182,7 +182,8 @@ func (l *lab) restore(name string) error {
 	return errors.Join(err, to.Close())
 }
 
-// try runs the tests with a mutation and returns what they noticed, "" if nothing, and whether make test-all alone does.
+// try runs the tests with a mutation and returns what they noticed, "" if nothing, and whether make test-all alone
+// does.
 func (l *lab) try(ctx context.Context, m *mutation) (seen string, late bool, err error) {
 	text, err := os.ReadFile(filepath.Join(l.root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -251,7 +252,8 @@ func (l *lab) suite(ctx context.Context, m *mutation, program string, rotate boo
 	const patience = 20 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	args := []string{program, "-backend", m.backend, "-filter", m.cases, fmt.Sprintf("-unlisted=%t", m.unlisted), fmt.Sprintf("-rotate=%t", rotate)}
+	args := []string{program, "-backend", m.backend, "-filter", m.cases, fmt.Sprintf("-unlisted=%t", m.unlisted),
+		fmt.Sprintf("-rotate=%t", rotate)}
 	if m.backend != "cpu" {
 		args = append([]string{filepath.Join(l.root, "tools", "softvk", "run")}, args...)
 	}

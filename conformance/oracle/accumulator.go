@@ -7,12 +7,13 @@ import (
 	"math/bits"
 )
 
-// Accumulator is the exact sum of products of finite float64 numbers: a fixed-point number that spans every such product,
-// and 2⁶² of them. The zero value is 0.
+// Accumulator is the exact sum of products of finite float64 numbers: a fixed-point number that spans every such
+// product, and 2⁶² of them. The zero value is 0.
 //
-// As long as a float64 holds the sum exactly, which is looked at in each addition, it is one. From then on it is digits,
-// base 2³² and signed; each addition touches three, and carries wait until a result is read or a digit could overflow. Sums
-// of products of float32 numbers (and so of f16 and bf16 ones), 2⁻²⁹⁸ to 2²⁵⁶, have fewer digits than others.
+// As long as a float64 holds the sum exactly, which is looked at in each addition, it is one. From then on it is
+// digits, base 2³² and signed; each addition touches three, and carries wait until a result is read or a digit could
+// overflow. Sums of products of float32 numbers (and so of f16 and bf16 ones), 2⁻²⁹⁸ to 2²⁵⁶, have fewer digits than
+// others.
 type Accumulator struct {
 	sum    float64
 	digits *digits // nil as long as sum is exact
@@ -36,7 +37,8 @@ func (a *Accumulator) AddProduct(x, y float64) {
 	narrow := float64(float32(x)) == x && float64(float32(y)) == y
 	if a.digits == nil {
 		t := x * y // of float32 numbers exact: 48 bits, far from the ends of float64's range, as all sums of them are
-		if narrow || math.FMA(x, y, -t) == 0 && (t == 0 && (x == 0 || y == 0) || math.Abs(t) > 0x1p-900 && math.Abs(t) < 0x1p900) {
+		if narrow || math.FMA(x, y, -t) == 0 && (t == 0 && (x == 0 || y == 0) || math.Abs(t) > 0x1p-900 &&
+			math.Abs(t) < 0x1p900) {
 			s := a.sum + t
 			part := s - a.sum
 			if lost := (a.sum - (s - part)) + (t - part); lost == 0 { // what rounding took (Knuth's TwoSum)

@@ -6,8 +6,8 @@
 //
 //	|c − c*| ≤ γ(1+γ)·Σ|a||b|,  γ = 3·(n+σ)·2⁻²³
 //
-// with c* the exact dot product, subnormal a and b counted as the least normal number of their type, and 2⁻⁵² in place of
-// 2⁻²³ where it is computed in f64. docs/bound.md derives it, and what alpha, beta and an epilogue add.
+// with c* the exact dot product, subnormal a and b counted as the least normal number of their type, and 2⁻⁵² in place
+// of 2⁻²³ where it is computed in f64. docs/bound.md derives it, and what alpha, beta and an epilogue add.
 package oracle
 
 import (
@@ -23,23 +23,25 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// Number is the type that numbers are held in: float32, which f16 and bf16 ones convert to exactly (formats.Convert), or
-// float64.
+// Number is the type that numbers are held in: float32, which f16 and bf16 ones convert to exactly (formats.Convert),
+// or float64.
 type Number interface{ float32 | float64 }
 
 // Problem is one whose numbers float32 holds.
 type Problem = ProblemOf[float32]
 
-// ProblemOf is one multiplication to check: Alpha·A·B + Beta·C, with an epilogue. Leading dimensions and orders are free.
+// ProblemOf is one multiplication to check: Alpha·A·B + Beta·C, with an epilogue. Leading dimensions and orders are
+// free.
 type ProblemOf[T Number] struct {
 	A           *formats.CSR[T]
 	B           *formats.Dense[T]
 	C           *formats.Dense[T] // before; may be nil when Beta is 0
 	Alpha, Beta float64           // numbers of float32, unless Compute is F64
 	Epilogue    EpilogueOf[T]
-	Compute     dtype.Type // how products were formed: TF32 cuts operands, F64 has sums in f64; otherwise exactly, with sums in f32
-	Out         dtype.Type // what outputs were rounded to
-	Splits      int        // partial sums of a row, 0 or 1 for none
+	// how products were formed: TF32 cuts operands, F64 has sums in f64; otherwise exactly, with sums in f32
+	Compute dtype.Type
+	Out     dtype.Type // what outputs were rounded to
+	Splits  int        // partial sums of a row, 0 or 1 for none
 	// Quantised, if set, is the matrix to multiply with: A has its pattern, and values that are not looked at.
 	Quantised *formats.Quantised
 }
@@ -165,9 +167,10 @@ func (r *Result) merge(x Result) {
 
 // Dot is the exact product of a row of A and a column of B.
 type Dot struct {
-	Sum     Accumulator // of the finite products, when all are
-	Abs     float64     // Σ|a||b|, rounded up by less than 2⁻³⁰ of it
-	Aligned float64     // the same with the least normal number in place of subnormal ones: what matrix units align products to
+	Sum Accumulator // of the finite products, when all are
+	Abs float64     // Σ|a||b|, rounded up by less than 2⁻³⁰ of it
+	// the same with the least normal number in place of subnormal ones: what matrix units align products to
+	Aligned float64
 	Class   Class
 	Entries int
 
@@ -177,7 +180,7 @@ type Dot struct {
 	Scale  float64 // the largest magnitude of a scale, at least 1
 }
 
-// Class is what kind of number a result is.
+// Class is the kind of number of a result.
 type Class uint8
 
 // The classes, by the operands: NaN if any product is NaN or infinities of both signs meet.
@@ -256,8 +259,8 @@ func aligned(x, y, least float64) float64 {
 	return max(math.Abs(x), least) * max(math.Abs(y), least)
 }
 
-// Row returns the dot products of row i of a and all columns of b, as At does one by one. Most sums are exact in float64:
-// those are added up side by side.
+// Row returns the dot products of row i of a and all columns of b, as At does one by one. Most sums are exact in
+// float64: those are added up side by side.
 func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	n := b.Cols
 	_, wide := any(T(0)).(float64)
@@ -371,7 +374,8 @@ func (p *ProblemOf[T]) one(i, j int, got *formats.Dense[T]) verdict {
 	}
 	alpha := math.Abs(p.Alpha)
 	want := math.FMA(p.Alpha, d.Sum.Float64(), old) + bias
-	bound := alpha*(Bound(d.Entries, p.Splits+d.Groups, d.Aligned, p.Compute)+underflow(d)) + scaling(alpha*d.Abs, math.Abs(old), p)
+	bound := alpha*(Bound(d.Entries, p.Splits+d.Groups, d.Aligned, p.Compute)+underflow(d)) +
+		scaling(alpha*d.Abs, math.Abs(old), p)
 	if p.Compute == dtype.F64 { // what is wanted is rounded itself: three times at most
 		bound += 0x1p-51 * (alpha*d.Abs + math.Abs(old) + math.Abs(bias))
 	}
@@ -389,7 +393,8 @@ func (p *ProblemOf[T]) one(i, j int, got *formats.Dense[T]) verdict {
 		sums = dtype.F64
 	}
 	all := alpha*d.Abs + math.Abs(old) + math.Abs(bias)
-	if (Of(c) != Finite || e.Activation != NoActivation && c == 0) && (overflows(alpha*d.Abs, sums) || overflows(d.Raw, sums) || overflows(math.Abs(old), sums)) {
+	if (Of(c) != Finite || e.Activation != NoActivation && c == 0) &&
+		(overflows(alpha*d.Abs, sums) || overflows(d.Raw, sums) || overflows(math.Abs(old), sums)) {
 		return verdict{}
 	}
 	err := math.Abs(c - want)
@@ -421,8 +426,8 @@ func Bound(entries, splits int, aligned float64, compute dtype.Type) float64 {
 	return bound + float64(entries)*least
 }
 
-// underflow bounds what products without their scales lose where they may be flushed to zero: kernels form them of values
-// that are smaller by 2⁻⁹ at most.
+// underflow bounds what products without their scales lose where they may be flushed to zero: kernels form them of
+// values that are smaller by 2⁻⁹ at most.
 func underflow(d *Dot) float64 {
 	if d.Groups == 0 {
 		return 0

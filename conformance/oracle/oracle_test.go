@@ -28,7 +28,7 @@ func TestAccumulatorIsExact(t *testing.T) {
 	t.Run("float64", func(t *testing.T) { testAccumulator(t, 4400, true) })
 }
 
-// testAccumulator adds products, of float64 numbers if wide, some of which float32 holds.
+// testAccumulator adds products, of float64 numbers if wide; float32 holds some of these.
 func testAccumulator(t *testing.T, prec uint, wide bool) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) float64 {
@@ -39,7 +39,7 @@ func testAccumulator(t *testing.T, prec uint, wide bool) {
 		}
 		var a oracle.Accumulator
 		want := new(big.Float).SetPrec(prec)
-		near := rapid.IntRange(0, 40).Draw(t, "near") // so many small whole numbers come first
+		near := rapid.IntRange(0, 40).Draw(t, "near") // small whole numbers that come first
 		scale := math.Ldexp(1, rapid.IntRange(-149, 110).Draw(t, "scale"))
 		for i := range rapid.IntRange(0, 40).Draw(t, "n") {
 			x, y := draw("x"), draw("y")
@@ -126,11 +126,16 @@ func TestCheckEpilogue(t *testing.T) {
 		{"column bias", oracle.Epilogue{ColBias: []float32{1, 2, -inf}}, []float32{7, -6, nan, 1, 2, -inf}, 0},
 		{"ReLU", oracle.Epilogue{ColBias: []float32{1, 2, -inf}, Activation: oracle.ReLU}, []float32{7, 0, nan, 1, 2, 0}, 0},
 		{"no ReLU", oracle.Epilogue{Activation: oracle.ReLU}, []float32{6, -8, inf, 0, 0, 0}, 1},
-		{"an infinity that ReLU takes away", oracle.Epilogue{RowBias: []float32{0, -inf}, Activation: oracle.ReLU}, []float32{6, 0, inf, 0, -inf, 1}, 2},
-		{"GELU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.GELU}, []float32{0.841192, 0, inf, 0.345714, 0.345714, 0.345714}, 0},
-		{"SiLU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.SiLU}, []float32{0.7310586, -2.938427e-05, inf, 0.31122968, 0.31122968, 0.31122968}, 0},
-		{"SiLU for GELU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.GELU}, []float32{0.7310586, -2.938427e-05, inf, 0.31122968, 0.31122968, 0.31122968}, 5},
-		{"GELU, a thousandth off", oracle.Epilogue{Activation: oracle.GELU, RowBias: []float32{-5, 0}}, []float32{0.8413, 0, inf, 0, 0, 0}, 1},
+		{"an infinity that ReLU takes away", oracle.Epilogue{RowBias: []float32{0, -inf}, Activation: oracle.ReLU},
+			[]float32{6, 0, inf, 0, -inf, 1}, 2},
+		{"GELU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.GELU},
+			[]float32{0.841192, 0, inf, 0.345714, 0.345714, 0.345714}, 0},
+		{"SiLU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.SiLU},
+			[]float32{0.7310586, -2.938427e-05, inf, 0.31122968, 0.31122968, 0.31122968}, 0},
+		{"SiLU for GELU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.GELU},
+			[]float32{0.7310586, -2.938427e-05, inf, 0.31122968, 0.31122968, 0.31122968}, 5},
+		{"GELU, a thousandth off", oracle.Epilogue{Activation: oracle.GELU, RowBias: []float32{-5, 0}},
+			[]float32{0.8413, 0, inf, 0, 0, 0}, 1},
 	} {
 		p := oracle.Problem{A: a, B: b, Alpha: 1, Epilogue: c.e}
 		r, err := oracle.Check(context.Background(), p, dense(2, c.got...), 0)
@@ -138,7 +143,9 @@ func TestCheckEpilogue(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %v; want %d bad", c.name, r, r.First, err, c.bad)
 		}
 	}
-	if _, err := oracle.Check(context.Background(), oracle.Problem{A: a, B: b, Epilogue: oracle.Epilogue{RowBias: make([]float32, 3)}}, dense(2, make([]float32, 6)...), 0); err == nil {
+	if _, err := oracle.Check(context.Background(),
+		oracle.Problem{A: a, B: b, Epilogue: oracle.Epilogue{RowBias: make([]float32, 3)}}, dense(2, make([]float32, 6)...),
+		0); err == nil {
 		t.Error("a bias of three rows fits two")
 	}
 }
@@ -159,9 +166,11 @@ func TestCheckSample(t *testing.T) {
 	}
 }
 
-// Matrix units align products by their operands' exponents, and a subnormal operand has that of the least normal number.
+// Matrix units align products by their operands' exponents, and a subnormal operand has that of the least normal
+// number.
 func TestSubnormalOperands(t *testing.T) {
-	a := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 2}, ColIdx: []int32{0, 1}, Val: []float32{0x1p-24, 0x1p-24}}
+	a := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 2}, ColIdx: []int32{0, 1},
+		Val: []float32{0x1p-24, 0x1p-24}}
 	b := &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{1, 0x1p-10 + 0x1p-20}}
 	exact := float32(0x1p-24 + 0x1p-34 + 0x1p-44)
 	for _, c := range []struct {
@@ -169,10 +178,12 @@ func TestSubnormalOperands(t *testing.T) {
 		got float32
 		ok  bool
 	}{
-		{dtype.F16, exact + 0x1p-39, true}, {dtype.F16, exact - 0x1p-39, true}, {dtype.F16, exact + 0x1p-33, false}, // 2⁻¹⁴ cut after 25 bits
+		// 2⁻¹⁴ cut after 25 bits
+		{dtype.F16, exact + 0x1p-39, true}, {dtype.F16, exact - 0x1p-39, true}, {dtype.F16, exact + 0x1p-33, false},
 		{dtype.BF16, exact, true}, {dtype.BF16, exact + 0x1p-39, false}, {dtype.F32, exact + 0x1p-39, false},
 	} {
-		r, err := oracle.Check(t.Context(), oracle.Problem{A: a, B: b, Alpha: 1, Compute: c.in, Out: dtype.F32}, &formats.Dense[float32]{Rows: 1, Cols: 1, LD: 1, Data: []float32{c.got}}, 0)
+		r, err := oracle.Check(t.Context(), oracle.Problem{A: a, B: b, Alpha: 1, Compute: c.in, Out: dtype.F32},
+			&formats.Dense[float32]{Rows: 1, Cols: 1, LD: 1, Data: []float32{c.got}}, 0)
 		if err != nil || r.OK() != c.ok {
 			t.Errorf("%v, %g: %+v, %v, %v; want %v", c.in, c.got, r, r.First, err, c.ok)
 		}
@@ -181,7 +192,8 @@ func TestSubnormalOperands(t *testing.T) {
 
 func TestCheckShapes(t *testing.T) {
 	a := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 0}}
-	_, err := oracle.Check(context.Background(), oracle.Problem{A: a, B: formats.NewDense[float32](3, 1)}, formats.NewDense[float32](1, 1), 0)
+	_, err := oracle.Check(context.Background(), oracle.Problem{A: a, B: formats.NewDense[float32](3, 1)},
+		formats.NewDense[float32](1, 1), 0)
 	if err == nil {
 		t.Fatal("no error for a B with too many rows")
 	}
@@ -197,7 +209,8 @@ func BenchmarkAddProduct(b *testing.B) {
 
 // How far outputs are from the exact product is something else than whether they keep their bound.
 func TestDistance(t *testing.T) {
-	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 0}, Val: []float32{1, -3, 4}}
+	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 0},
+		Val: []float32{1, -3, 4}}
 	b := &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{2, 1}}
 	for name, tt := range map[string]struct {
 		c               [2]float32
@@ -209,7 +222,8 @@ func TestDistance(t *testing.T) {
 		"near":      {[2]float32{-1, 8.0000008}, 1e-6, 1e-6 / 8, true},
 		"not there": {[2]float32{-1, float32(math.Inf(1))}, 0, 0, false},
 	} {
-		r, err := oracle.Check(t.Context(), oracle.Problem{A: a, B: b, Alpha: 1, Out: dtype.F32}, &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: tt.c[:]}, 0)
+		r, err := oracle.Check(t.Context(), oracle.Problem{A: a, B: b, Alpha: 1, Out: dtype.F32},
+			&formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: tt.c[:]}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +244,8 @@ func TestRow(t *testing.T) {
 			for j, got := range oracle.Row(p.A, p.B, i) {
 				want := oracle.At(p.A, p.B, i, j)
 				x, y := got.Value(), want.Value()
-				if x != y && (x == x || y == y) || got.Class != want.Class || got.Abs != want.Abs || got.Aligned != want.Aligned || got.Entries != want.Entries {
+				if x != y && (x == x || y == y) || got.Class != want.Class || got.Abs != want.Abs || got.Aligned != want.Aligned ||
+					got.Entries != want.Entries {
 					t.Fatalf("column %d of row %d: %g, %+v; want %g, %+v", j, i, x, got, y, want)
 				}
 			}

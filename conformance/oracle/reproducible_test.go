@@ -20,7 +20,8 @@ func elements(t *rapid.T) func() float32 {
 	switch rapid.SampledFrom([]string{"near", "finite", "any"}).Draw(t, "elements") {
 	case "any":
 		return func() float32 {
-			x := rapid.SampledFrom([]uint32{0, 1 << 31, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 1, 0x7f7fffff}).Draw(t, "x")
+			x := rapid.SampledFrom([]uint32{0, 1 << 31, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 1, 0x7f7fffff}).Draw(t,
+				"x")
 			return math.Float32frombits(x)
 		}
 	case "finite":
@@ -116,7 +117,8 @@ func TestReproducibleIsDefined(t *testing.T) {
 						want = rfx.ReLU(want)
 					}
 					if x := got.At(i, j); math.Float32bits(x) != math.Float32bits(want) {
-						t.Fatalf("p=%d: C[%d,%d] is %g (%x), want %g (%x)", prec, i, j, x, math.Float32bits(x), want, math.Float32bits(want))
+						t.Fatalf("p=%d: C[%d,%d] is %g (%x), want %g (%x)", prec, i, j, x, math.Float32bits(x), want,
+							math.Float32bits(want))
 					}
 				}
 			}
@@ -198,7 +200,8 @@ func TestReproducibleRefuses(t *testing.T) {
 			return err
 		},
 		"GELU": func() error {
-			_, err := oracle.Reproducible(context.Background(), oracle.Problem{A: a, B: b, Epilogue: oracle.Epilogue{Activation: oracle.GELU}}, 23)
+			_, err := oracle.Reproducible(context.Background(),
+				oracle.Problem{A: a, B: b, Epilogue: oracle.Epilogue{Activation: oracle.GELU}}, 23)
 			return err
 		},
 		"cancelled": func() error {

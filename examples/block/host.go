@@ -31,7 +31,7 @@ func normalised(x *formats.Dense[float32]) *formats.Dense[half.F16] {
 func attention(qkv *formats.Dense[float32], heads int) *formats.Dense[half.F16] {
 	width, n := qkv.Rows/3, qkv.Cols
 	size := width / heads
-	t := qkv.Layout(true, 0) // a token's vectors in one piece
+	t := qkv.Layout(true, 0) // a token's vectors, contiguous
 	y := formats.NewDense[float32](width, n).Layout(true, 0)
 	var wg sync.WaitGroup
 	for h := range heads {
@@ -41,7 +41,8 @@ func attention(qkv *formats.Dense[float32], heads int) *formats.Dense[half.F16] 
 	return formats.ConvertDense[half.F16](y.Layout(false, 0))
 }
 
-// attend does the head whose elements of a token's queries, keys and values begin at `at`. Each line of t and y is a token.
+// attend does the head whose elements of a token's queries, keys and values begin at `at`. Each line of t and y is a
+// token.
 func attend(t, y *formats.Dense[float32], at, size int) {
 	width, n := y.Rows, y.Cols
 	weights := make([]float64, n)
@@ -72,7 +73,8 @@ func attend(t, y *formats.Dense[float32], at, size int) {
 
 // distance returns how far outputs are from W·x + before, computed in float64, over the largest of them. It looks at
 // some rows and columns.
-func (l *layer) distance(y *formats.Dense[float32], x *formats.Dense[half.F16], before *formats.Dense[float32]) float64 {
+func (l *layer) distance(y *formats.Dense[float32], x *formats.Dense[half.F16],
+	before *formats.Dense[float32]) float64 {
 	worst, largest := 0.0, 0.0
 	for i := 0; i < y.Rows; i += 1 + y.Rows/50 {
 		w := l.weights

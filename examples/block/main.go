@@ -1,10 +1,11 @@
-// Command block runs a transformer block whose four weight matrices are pruned by magnitude, and the same block with dense
-// weights, for a few tokens and for many:
+// Command block runs a transformer block whose four weight matrices are pruned by magnitude, and the same block with
+// dense weights, for a few tokens and for many:
 //
 //	Y = X' + Wdown·SiLU(Wup·norm(X')),  X' = X + Wout·attention(Wqkv·norm(X))
 //
-// Tokens are columns. The device multiplies by weights, which it holds packed once for any number of tokens, adds to the
-// residual stream and applies SiLU; normalisation and attention, in which there are no weights, are the host's here.
+// Tokens are columns. The device multiplies by weights, which it holds packed once for any number of tokens, adds to
+// the residual stream and applies SiLU; normalisation and attention, in which there are no weights, are the host's
+// here.
 package main
 
 import (
@@ -30,7 +31,7 @@ import (
 
 func main() { demo.Main(run) }
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	width, inner, heads int
 	tokens              []int     // in each batch
@@ -59,7 +60,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if c.zeros, err = list(*zeros, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }); err != nil {
 		return err
 	}
-	if c.width < 1 || c.inner < 1 || c.heads < 1 || c.width%c.heads != 0 || c.columns < 1 || c.runs < 1 || slices.Min(c.tokens) < 1 {
+	if c.width < 1 || c.inner < 1 || c.heads < 1 || c.width%c.heads != 0 || c.columns < 1 || c.runs < 1 ||
+		slices.Min(c.tokens) < 1 {
 		return errors.New("sizes must be positive, and heads share the width evenly")
 	}
 	dev, err := spmm.Open(ctx, *device)
@@ -93,9 +95,15 @@ type pruning struct {
 func prunings(zeros []float64) []pruning {
 	all := []pruning{{"dense", func(w *formats.Dense[half.F16]) (formats.Encoded, error) { return w, nil }}}
 	for _, z := range zeros {
-		all = append(all, pruning{fmt.Sprintf("%.3g %% zeros", 100*z), func(w *formats.Dense[half.F16]) (formats.Encoded, error) { return w.Prune(1 - z) }})
+		all = append(all, pruning{fmt.Sprintf("%.3g %% zeros", 100*z), func(w *formats.Dense[half.F16]) (formats.Encoded,
+			error) {
+			return w.Prune(1 - z)
+		}})
 	}
-	return append(all, pruning{"2:4", func(w *formats.Dense[half.F16]) (formats.Encoded, error) { return nm.PruneDense(w, nm.Sparse24) }})
+	return append(all, pruning{"2:4", func(w *formats.Dense[half.F16]) (formats.Encoded,
+		error) {
+		return nm.PruneDense(w, nm.Sparse24)
+	}})
 }
 
 // compare prints a line for each pruning: bytes of the weights, and the device's time for each number of tokens.
@@ -174,7 +182,8 @@ func (c config) weights() [4]*formats.Dense[half.F16] {
 	return all
 }
 
-func newBlock(ctx context.Context, dev *spmm.Device, c config, p pruning, weights [4]*formats.Dense[half.F16]) (*block, error) {
+func newBlock(ctx context.Context, dev *spmm.Device, c config, p pruning, weights [4]*formats.Dense[half.F16]) (*block,
+	error) {
 	b := &block{dev: dev, width: c.width, heads: c.heads, inner: c.inner}
 	var pruned [4]formats.Encoded
 	var errs [4]error

@@ -2,8 +2,8 @@
 //
 // It is the method of conjugate gradients for blocks of vectors, in the form that keeps the residuals orthonormal by QR
 // factorisation, so that columns which converge early do no harm (A. Dubrulle, Retooling the method of block conjugate
-// gradients, Electronic Transactions on Numerical Analysis 12, 2001: BCGrQ). Each iteration multiplies A by the block on the
-// device; what is small gonum computes on the host. With a matrix of SuiteSparse's stiffness problems:
+// gradients, Electronic Transactions on Numerical Analysis 12, 2001: BCGrQ). Each iteration multiplies A by the block
+// on the device; what is small gonum computes on the host. With a matrix of SuiteSparse's stiffness problems:
 //
 //	go run ./examples/cg -laplacian=false -shift 0 -matrix bcsstk18.mtx.gz
 package main
@@ -71,7 +71,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	worst := residual(a, s.solution(), b) // of the scaled system
 	fmt.Fprintf(out, "device   %v\n", dev.Info())
-	fmt.Fprintf(out, "matrix   %d×%d with %d entries, format %s, precision %v\n", a.Rows, a.Cols, len(a.Val), plan.Info().Format, plan.Info().Precision)
+	fmt.Fprintf(out, "matrix   %d×%d with %d entries, format %s, precision %v\n", a.Rows, a.Cols, len(a.Val),
+		plan.Info().Format, plan.Info().Precision)
 	bound, err := plan.Attainable(ctx, *sides, dtype.F64)
 	if err != nil {
 		return err
@@ -118,8 +119,8 @@ func read(ctx context.Context, path string, graph bool, shift float64) (*formats
 	return entries.ToCSR(formats.SumDuplicates)
 }
 
-// scale makes D·A·D of a, in which D has one over the square roots of the diagonal, and D·B of b. What solves the scaled system is D⁻¹ times
-// what solves the other.
+// scale makes D·A·D of a, in which D has one over the square roots of the diagonal, and D·B of b. What solves the
+// scaled system is D⁻¹ times what solves the other.
 func scale(a *formats.CSR[float64], b *formats.Dense[float64]) error {
 	d := make([]float64, a.Rows)
 	for i := range d {

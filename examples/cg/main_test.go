@@ -45,14 +45,18 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Columns that depend on each other from the first iteration on, and a matrix whose values only float64 tells from singular ones.
+// Columns that depend on each other from the first iteration on, and a matrix whose values only float64 tells from
+// singular ones.
 func TestSmall(t *testing.T) {
 	for _, args := range [][]string{
 		{"-matrix", demotest.File(t, 3, 3, "1 1 2", "2 2 2", "3 3 2"), "-n", "3", "-laplacian=false", "-shift", "0"},
-		{"-matrix", demotest.File(t, 2, 2, "1 1 1", "2 2 1", "1 2 0.99999999", "2 1 0.99999999"), "-n", "1", "-laplacian=false", "-shift", "0", "-tolerance", "1e-7"},
+		{"-matrix", demotest.File(t, 2, 2, "1 1 1", "2 2 1", "1 2 0.99999999", "2 1 0.99999999"), "-n", "1",
+			"-laplacian=false", "-shift", "0", "-tolerance", "1e-7"},
 		{"-matrix", demotest.File(t, 1, 1, "1 1 7"), "-n", "1"},
-		{"-matrix", demotest.File(t, 3, 3, "1 1 1e-9", "2 2 1", "3 3 1e9"), "-n", "1", "-laplacian=false", "-shift", "0", "-iterations", "1"},
-		{"-matrix", demotest.File(t, 3, 3, "1 1 1e-2", "2 2 1", "3 3 1e2"), "-n", "1", "-laplacian=false", "-shift", "0", "-scale=false"},
+		{"-matrix", demotest.File(t, 3, 3, "1 1 1e-9", "2 2 1", "3 3 1e9"), "-n", "1", "-laplacian=false", "-shift", "0",
+			"-iterations", "1"},
+		{"-matrix", demotest.File(t, 3, 3, "1 1 1e-2", "2 2 1", "3 3 1e2"), "-n", "1", "-laplacian=false", "-shift", "0",
+			"-scale=false"},
 	} {
 		if text, err := demotest.Output(run, "cpu", args...); err != nil {
 			t.Errorf("%v: %v\n%s", args, err, text)
@@ -68,7 +72,8 @@ func TestRefused(t *testing.T) {
 		{[]string{"-matrix", square, "-n", "3"}, "3 right-hand sides for a matrix of 2 rows"},
 		{[]string{"-matrix", square, "-n", "0"}, "0 right-hand sides"},
 		{[]string{"-matrix", "nowhere.mtx"}, "nowhere.mtx"},
-		{[]string{"-matrix", demotest.File(t, 2, 2, "1 1 1", "2 2 -2"), "-n", "2", "-laplacian=false", "-shift", "0"}, "not positive definite"},
+		{[]string{"-matrix", demotest.File(t, 2, 2, "1 1 1", "2 2 -2"), "-n", "2", "-laplacian=false", "-shift", "0"},
+			"not positive definite"},
 		{[]string{"-matrix", "../../testdata/matrices/jagmesh7.mtx.gz", "-iterations", "3"}, "in 3 iterations"},
 	})
 }

@@ -59,7 +59,8 @@ func (s *solver) solve(ctx context.Context, tolerance float64, most int) error {
 	return nil
 }
 
-// step is an iteration, in the paper's letters: X += S·ξ·σ, [W, ζ] = qr(W − A·S·ξ), S = W + S·ζᵀ, σ = ζ·σ, with ξ = (Sᵀ·A·S)⁻¹.
+// step is an iteration, in the paper's letters: X += S·ξ·σ, [W, ζ] = qr(W − A·S·ξ), S = W + S·ζᵀ, σ = ζ·σ, with ξ =
+// (Sᵀ·A·S)⁻¹.
 func (s *solver) step(ctx context.Context) error {
 	if err := s.multiply(ctx); err != nil {
 		return err

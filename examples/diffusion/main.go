@@ -3,8 +3,8 @@
 //
 //	A(t) = I − dt·L(t),    X(t+1) = A(t)·X(t)
 //
-// has the Laplacian L(t) of the edges' conductances at time t. Its values are set in place; nothing is chosen, packed or
-// compiled again, and the temperatures X, of several heat sources at once, stay on the device.
+// has the Laplacian L(t) of the edges' conductances at time t. Its values are set in place; nothing is chosen, packed
+// or compiled again, and the temperatures X, of several heat sources at once, stay on the device.
 package main
 
 import (
@@ -25,7 +25,8 @@ func main() { demo.Main(run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags, device := demo.Flags("diffusion")
-	file := flags.String("graph", "testdata/matrices/ca-CondMat.mtx.gz", "`file` of a symmetric matrix, whose pattern is the graph")
+	file := flags.String("graph", "testdata/matrices/ca-CondMat.mtx.gz",
+		"`file` of a symmetric matrix, whose pattern is the graph")
 	steps := flags.Int("steps", 100, "`number` of steps")
 	sources := flags.Int("sources", 32, "`number` of heat sources, each a column of X")
 	if err := flags.Parse(args); err != nil {
@@ -50,9 +51,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "device   %v\n", dev.Info())
-	fmt.Fprintf(out, "graph    %d nodes, %d edges; A as %s, chosen because %s\n", f.a.Rows, (f.a.NNZ()-int64(f.a.Rows))/2, s.info.Format, s.info.Why)
+	fmt.Fprintf(out, "graph    %d nodes, %d edges; A as %s, chosen because %s\n", f.a.Rows, (f.a.NNZ()-int64(f.a.Rows))/2,
+		s.info.Format, s.info.Why)
 	fmt.Fprintf(out, "prepared in %v (%v of it packing)\n", s.prepared, s.info.EncodeTime)
-	fmt.Fprintf(out, "steps    %d with new values: %v each on the host, of which setting the values %v; the device multiplied %v in all\n",
+	fmt.Fprintf(out, "steps    %d with new values: %v each on the host, including %v to set the values; the device multiplied %v in all\n",
 		*steps, s.host/time.Duration(*steps), s.setting/time.Duration(*steps), s.device)
 	heat, worst := f.check(s.x, *steps)
 	fmt.Fprintf(out, "heat     %.6f of what was put in is there\n", heat)
@@ -75,8 +77,8 @@ func conductance(i, j, step int) float64 {
 	return 0.5 + 0.5*math.Sin(0.1*float64(step)+phase)
 }
 
-// values returns those of A at a step, in the order of f.a's entries. What flows out of a node in a step is at most half
-// of what it has.
+// values returns those of A at a step, in the order of f.a's entries. What flows out of a node in a step is at most
+// half of what it has.
 func (f *flow) values(step int) []float32 {
 	val, a := f.a.Val, f.a
 	for i := range a.Rows {
@@ -108,7 +110,7 @@ func (f *flow) start() *formats.Dense[float32] {
 	return x
 }
 
-// simulation is what came of the steps.
+// simulation is the result of the steps.
 type simulation struct {
 	info                            spmm.PlanInfo
 	x                               *formats.Dense[float32] // at the end

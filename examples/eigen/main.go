@@ -1,8 +1,8 @@
 // Command eigen finds the largest eigenvalues, in magnitude, of a symmetric sparse matrix, with their vectors.
 //
 // It is subspace iteration accelerated by Chebyshev polynomials (Y. Saad, Numerical Methods for Large Eigenvalue
-// Problems, 2nd edition, chapters 5 and 7). The multiplications, which are nearly all of the work, are the device's: the
-// polynomial of A times a block of vectors stays there from the first to the last. What is small, the block's QR
+// Problems, 2nd edition, chapters 5 and 7). The multiplications, which are nearly all of the work, are the device's:
+// the polynomial of A times a block of vectors stays there from the first to the last. What is small, the block's QR
 // factorisation and the eigenvalues of its projection, gonum computes on the host in float64.
 package main
 

@@ -19,7 +19,8 @@ func TestSmall(t *testing.T) {
 		path, k string
 		want    []string
 	}{
-		{demotest.File(t, 3, 3, "1 1 -5", "2 2 3", "3 3 1"), "3", []string{"1  λ = -5.000000", "2  λ = +3.000000", "3  λ = +1.000000"}},
+		{demotest.File(t, 3, 3, "1 1 -5", "2 2 3", "3 3 1"), "3", []string{"1  λ = -5.000000", "2  λ = +3.000000",
+			"3  λ = +1.000000"}},
 		{demotest.File(t, 2, 2, "1 2 2", "2 1 2"), "1", []string{"λ = "}},
 		{demotest.File(t, 4, 4), "2", []string{"λ = +0.000000"}},
 		{demotest.File(t, 1, 1, "1 1 7"), "1", []string{"λ = +7.000000"}},

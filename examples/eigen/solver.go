@@ -78,8 +78,8 @@ func (s *solver) solve(ctx context.Context, wanted int, tolerance float64) ([]pa
 }
 
 // filter returns T(A/bound)·vectors for the Chebyshev polynomial T, which is small from −bound to bound and grows fast
-// beyond. Its recurrence T₊ = 2·A/bound·T − T₋ is what a multiplication with alpha and beta computes: each overwrites the
-// block of the step before the last. They are started one after another, and awaited together.
+// beyond. A multiplication with alpha and beta computes its recurrence T₊ = 2·A/bound·T − T₋: each overwrites the block
+// of the step before the last. They are started one after another, and awaited together.
 func (s *solver) filter(ctx context.Context, vectors *mat.Dense, bound float64) (*mat.Dense, error) {
 	if err := upload(ctx, s.x, vectors); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (s *solver) filter(ctx context.Context, vectors *mat.Dense, bound float64) 
 	return s.download(ctx, last)
 }
 
-// project returns the Ritz pairs of A in the span of the orthonormal vectors, by falling magnitude of the values, and their
-// vectors: those of the small matrix Qᵀ·A·Q.
+// project returns the Ritz pairs of A in the span of the orthonormal vectors, by falling magnitude of the values, and
+// their vectors: those of the small matrix Qᵀ·A·Q.
 func (s *solver) project(ctx context.Context, q *mat.Dense) ([]pair, *mat.Dense, error) {
 	if err := upload(ctx, s.x, q); err != nil {
 		return nil, nil, err

@@ -2,9 +2,9 @@
 //
 //	H = ReLU(Â·(X·W1)),    Y = Â·(H·W2),    Â = D^-½·(A + I)·D^-½
 //
-// where A is the adjacency of a graph and D its nodes' degrees, themselves counted. The graph stands on the left, sparse,
-// the weights on the right, dense. All four multiplications and ReLU are one submission, and between the upload of X and
-// the download of Y everything stays on the device.
+// where A is the adjacency of a graph and D its nodes' degrees, themselves counted. The graph stands on the left,
+// sparse, the weights on the right, dense. All four multiplications and ReLU are one submission, and between the upload
+// of X and the download of Y everything stays on the device.
 package main
 
 import (
@@ -26,7 +26,8 @@ func main() { demo.Main(run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags, device := demo.Flags("gcn")
-	file := flags.String("graph", "testdata/matrices/ca-CondMat.mtx.gz", "`file` of a symmetric matrix, whose pattern is the graph")
+	file := flags.String("graph", "testdata/matrices/ca-CondMat.mtx.gz",
+		"`file` of a symmetric matrix, whose pattern is the graph")
 	features := flags.Int("features", 128, "`number` of features of a node")
 	hidden := flags.Int("hidden", 64, "`number` of hidden units of a node")
 	classes := flags.Int("classes", 16, "`number` of outputs of a node")

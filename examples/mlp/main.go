@@ -136,14 +136,16 @@ func newNetwork(ctx context.Context, dev *spmm.Device, s sizes, kept float64) (*
 		return nil, err
 	}
 	n.steps = dev.NewSequence()
-	if err := n.steps.Add(n.first.plan, 1, n.x, 0, n.h, spmm.Epilogue{RowBias: n.first.bias, Activation: spmm.ReLU}); err != nil {
+	if err := n.steps.Add(n.first.plan, 1, n.x, 0, n.h,
+		spmm.Epilogue{RowBias: n.first.bias, Activation: spmm.ReLU}); err != nil {
 		return nil, err
 	}
 	return n, n.steps.Add(n.second.plan, 1, n.h, 0, n.y, spmm.Epilogue{RowBias: n.second.bias})
 }
 
 // infer computes y for the samples in x, and returns how long the device worked.
-func (n *network) infer(ctx context.Context, x *formats.Dense[half.F16], y *formats.Dense[float32]) (time.Duration, error) {
+func (n *network) infer(ctx context.Context, x *formats.Dense[half.F16], y *formats.Dense[float32]) (time.Duration,
+	error) {
 	if err := n.x.Upload(ctx, x); err != nil {
 		return 0, err
 	}
@@ -163,7 +165,7 @@ func (n *network) worst(x *formats.Dense[half.F16], y *formats.Dense[float32]) f
 	return demo.Distance(y.Data, n.second.onHostInFloat64(h, x.Cols))
 }
 
-// onHostInFloat64 returns the layer's weights times x, of so many columns, plus bias.
+// onHostInFloat64 returns the layer's weights times x, of `cols` columns, plus bias.
 func (l *layer) onHostInFloat64(x []float64, cols int) []float64 {
 	y := demo.Product(l.weights, x, cols)
 	for i := range y {

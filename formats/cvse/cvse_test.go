@@ -157,7 +157,8 @@ func TestValidate(t *testing.T) {
 		{"order too short", func(m *M) { m.Order = m.Order[:2] }, "an order of 2 panels"},
 		{"order out of range", func(m *M) { m.Order[0] = 3 }, "order names panel 3 at 0"},
 		{"order twice", func(m *M) { m.Order[1] = 0 }, "order has panel 0"},
-		{"order not by weight", func(m *M) { m.Order[0], m.Order[1] = 2, 0 }, "order has panel 2 (2 vectors) before panel 0 (4)"},
+		{"order not by weight", func(m *M) { m.Order[0], m.Order[1] = 2, 0 },
+			"order has panel 2 (2 vectors) before panel 0 (4)"},
 	})
 }
 

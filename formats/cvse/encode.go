@@ -73,7 +73,8 @@ func (m *Matrix[T]) placeVectors(found []vectors) error {
 	for p, v := range found {
 		sum += (uint64(len(v.cols)) + align - 1) / align * align
 		if sum*uint64(m.V) > formats.MaxSlots {
-			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), p*m.V, m.Rows)
+			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), p*m.V,
+				m.Rows)
 		}
 		m.VecPtr[p+1] = uint32(sum)
 	}
@@ -118,8 +119,8 @@ func (m *Matrix[T]) weight(p uint32) uint32 { return m.VecPtr[p+1] - m.VecPtr[p]
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
-// arrays.
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
+// other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other

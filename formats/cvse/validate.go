@@ -9,9 +9,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix
-// that passes can be decoded and multiplied without touching memory outside its arrays. Errors name
-// the array, the panel and the position.
+// Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be decoded and
+// multiplied without touching memory outside its arrays. Errors name the array, the panel and the position.
 func (m *Matrix[T]) Validate() error {
 	if err := m.checkLengths(); err != nil {
 		return err
@@ -24,7 +23,7 @@ func (m *Matrix[T]) Validate() error {
 	return panels(m.Align).CheckOrder(m.Order, m.weight)
 }
 
-// panels are what errors speak of.
+// panels names the parts of the matrix in errors.
 func panels(align int) slots.Panels {
 	return slots.Panels{Format: name, One: "panel", Of: "vector", Unit: align}
 }

@@ -16,9 +16,12 @@ import (
 
 func TestExpected(t *testing.T) {
 	for _, keys := range []string{
-		"uniform", "uniform,density=0.3,empty=0.4", "uniform,jitter=1,density=0.2", "uniform,nnz-per-row=7", "vector,v=4", "block,block=8,empty=0.2",
-		"block,nnz-per-row=32", "nm,n=3,m=7", "banded,band=40", "banded,density=0.5,band=3", "powerlaw", "powerlaw,alpha=1.2,density=0.5",
-		"powerlaw,alpha=3,nnz-per-row=20", "powerlaw,alpha=7,density=0.9,empty=0.1", "onedense", "onedense,nnz-per-row=0", "diagonal,empty=0.5",
+		"uniform", "uniform,density=0.3,empty=0.4", "uniform,jitter=1,density=0.2", "uniform,nnz-per-row=7", "vector,v=4",
+		"block,block=8,empty=0.2",
+		"block,nnz-per-row=32", "nm,n=3,m=7", "banded,band=40", "banded,density=0.5,band=3", "powerlaw",
+		"powerlaw,alpha=1.2,density=0.5",
+		"powerlaw,alpha=3,nnz-per-row=20", "powerlaw,alpha=7,density=0.9,empty=0.1", "onedense", "onedense,nnz-per-row=0",
+		"diagonal,empty=0.5",
 	} {
 		for _, size := range []string{"rows=4000,cols=1000", "rows=1000,cols=4000"} {
 			spec := fmt.Sprintf("gen:%s,%s", keys, size)
@@ -41,15 +44,18 @@ func TestExpected(t *testing.T) {
 // Rows by the thousand million are not counted: that would take minutes, and the context's end shows it.
 func TestRefusedAtOnce(t *testing.T) {
 	for _, spec := range []string{
-		"uniform,rows=2147483647", "powerlaw,rows=2147483647", "vector,rows=2147483647,cols=10", "diagonal,rows=2147483647,cols=100",
-		"banded,rows=2147483647", "onedense,rows=2147483647,density=0", "block,rows=2147483647", "nm,rows=2147483647,cols=3", "uniform,rows=2147483647,cols=0",
+		"uniform,rows=2147483647", "powerlaw,rows=2147483647", "vector,rows=2147483647,cols=10",
+		"diagonal,rows=2147483647,cols=100",
+		"banded,rows=2147483647", "onedense,rows=2147483647,density=0", "block,rows=2147483647", "nm,rows=2147483647,cols=3",
+		"uniform,rows=2147483647,cols=0",
 	} {
 		s, err := Parse("gen:"+spec, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx := &looked{Context: context.Background()}
-		if _, err := s.Generate(ctx, formats.Limits{Bytes: 1 << 33}); err == nil || !strings.Contains(err.Error(), "estimated: ") || ctx.times > 0 {
+		if _, err := s.Generate(ctx, formats.Limits{Bytes: 1 << 33}); err == nil ||
+			!strings.Contains(err.Error(), "estimated: ") || ctx.times > 0 {
 			t.Errorf("%s: %v, after %d looks at the context", spec, err, ctx.times)
 		}
 	}

@@ -48,8 +48,9 @@ func (s *Spec) named(err error) error {
 	return fmt.Errorf("%s%s: %w", Prefix, s.Kind, err)
 }
 
-// GenerateRows makes rows lo to before hi of the matrix, the same as Generate makes them; nothing is made of the others. The
-// limits are for these rows, which are counted first: Fits refuses sooner what all of them together cannot hold.
+// GenerateRows makes rows lo to before hi of the matrix, the same as Generate makes them; nothing is made of the
+// others. The limits are for these rows, which are counted first: Fits refuses sooner what all of them together cannot
+// hold.
 func (s *Spec) GenerateRows(ctx context.Context, lim formats.Limits, lo, hi int) (*formats.CSR[float32], error) {
 	if lo < 0 || lo > hi || hi > s.Rows {
 		return nil, fmt.Errorf("%s%s: rows %d to %d of %d", Prefix, s.Kind, lo, hi, s.Rows)
@@ -92,8 +93,8 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits, first, last int
 // stride is the number of rows between looks at the context.
 const stride = 1 << 10
 
-// countAll calls set with the number of entries of every row that is made, counted from the first, on several goroutines, and
-// returns their sum. Once ctx is done the rest is left out.
+// countAll calls set with the number of entries of every row that is made, counted from the first, on several
+// goroutines, and returns their sum. Once ctx is done the remaining rows are left out.
 func (p *pattern) countAll(ctx context.Context, set func(row, n int)) int64 {
 	var total atomic.Int64
 	begin := p.first / p.height

@@ -1,4 +1,5 @@
-// Graphs and grids: rmat and stencil. A row's edges follow from its number, so that any rows can be made without the others.
+// Graphs and grids: rmat and stencil. A row's edges follow from its number, so that any rows can be made without the
+// others.
 
 package gen
 
@@ -36,14 +37,14 @@ func (s *Spec) size() error {
 	return nil
 }
 
-// dimensions of a stencil's grid; 0 if there is none with so many points.
+// dimensions of a stencil's grid; 0 if there is none with this number of points.
 func (s *Spec) dimensions() int {
 	return map[int]int{5: 2, 9: 2, 7: 3, 27: 3}[s.points]
 }
 
-// In each of an edge's scale levels, its row's bit and its column's are 0 0 with probability a, 0 1 with b, 1 0 with c and 1 1
-// with d. A row has an edge with the product, over its bits, of a+b for a 0 and c+d for a 1; given the row's bit, the column's
-// is 1 with probability b/(a+b) or d/(c+d).
+// In each of an edge's scale levels, its row's bit and its column's are 0 0 with probability a, 0 1 with b, 1 0 with c
+// and 1 1 with d. A row has an edge with the product, over its bits, of a+b for a 0 and c+d for a 1; given the row's
+// bit, the column's is 1 with probability b/(a+b) or d/(c+d).
 const (
 	rmatA, rmatB, rmatC, rmatD = 0.57, 0.19, 0.19, 0.05
 
@@ -52,8 +53,8 @@ const (
 	levels       = 4                // that a random number decides
 )
 
-// edges returns how many edges of rmat's row g are drawn: about Poisson distributed, and the means of all rows add up to degree
-// for each.
+// edges returns how many edges of rmat's row g are drawn: about Poisson distributed, and the means of all rows add up
+// to degree for each.
 func (p *pattern) edges(g int) int {
 	mean := float64(p.degree) * float64(p.Rows)
 	for vertex, l := p.vertex(g), 0; l < p.scale; l++ {
@@ -126,10 +127,11 @@ func (p *pattern) vertex(number int) int {
 	return int(x)
 }
 
-// turn is what a round adds.
+// turn is the number that a round adds.
 func (p *pattern) turn(round uint64) uint64 { return p.picks.at(round) }
 
-// neighbours calls f for the points of the stencil around point g, itself included, in order, and returns how many there are.
+// neighbours calls f for the points of the stencil around point g, itself included, in order, and returns how many
+// there are.
 func (p *pattern) neighbours(g int, f func(j int)) int {
 	side, count := p.side, 0
 	x, y, z := g%side, g/side%side, g/side/side
@@ -138,7 +140,8 @@ func (p *pattern) neighbours(g int, f func(j int)) int {
 		for dy := -1; dy <= 1; dy++ {
 			for dx := -1; dx <= 1; dx++ {
 				cross := p.points == 5 || p.points == 7
-				if cross && dx*dx+dy*dy+dz*dz > 1 || x+dx < 0 || x+dx >= side || y+dy < 0 || y+dy >= side || depth > 0 && (z+dz < 0 || z+dz >= side) {
+				if cross && dx*dx+dy*dy+dz*dz > 1 || x+dx < 0 || x+dx >= side || y+dy < 0 || y+dy >= side || depth > 0 &&
+					(z+dz < 0 || z+dz >= side) {
 					continue
 				}
 				count++

@@ -15,9 +15,12 @@ import (
 // Any rows of any kind are those of the whole matrix.
 func TestGenerateRows(t *testing.T) {
 	for _, spec := range []string{
-		"gen:uniform,rows=1003,cols=500,density=0.02", "gen:vector,rows=1003,cols=99,v=8", "gen:block,rows=1003,cols=997,block=16",
-		"gen:nm,rows=333,cols=101,v=4", "gen:banded,rows=1000,cols=500", "gen:powerlaw,rows=3000,nnz-per-row=4", "gen:onedense,rows=100",
-		"gen:diagonal,rows=10,cols=20", "gen:rmat,scale=9", "gen:rmat,scale=9,permute=0,empty=0.2", "gen:stencil,side=9", "gen:stencil,points=5,side=20",
+		"gen:uniform,rows=1003,cols=500,density=0.02", "gen:vector,rows=1003,cols=99,v=8",
+		"gen:block,rows=1003,cols=997,block=16",
+		"gen:nm,rows=333,cols=101,v=4", "gen:banded,rows=1000,cols=500", "gen:powerlaw,rows=3000,nnz-per-row=4",
+		"gen:onedense,rows=100",
+		"gen:diagonal,rows=10,cols=20", "gen:rmat,scale=9", "gen:rmat,scale=9,permute=0,empty=0.2", "gen:stencil,side=9",
+		"gen:stencil,points=5,side=20",
 	} {
 		whole := mustCSR(t, spec)
 		s, err := gen.Parse(spec, 0)
@@ -55,8 +58,8 @@ func TestDenseRows(t *testing.T) {
 	}
 }
 
-// rmat has the degrees of a Kronecker graph: the row of vertex 0 has the share 0.76^scale of the edges, columns alike, and
-// numbering vertices anew changes no degree.
+// rmat has the degrees of a Kronecker graph: the row of vertex 0 has the share 0.76^scale of the edges, columns alike,
+// and numbering vertices anew changes no degree.
 func TestRMAT(t *testing.T) {
 	const scale, degree = 16, 2
 	degrees := func(spec string) (rows, cols []int) {
@@ -82,7 +85,8 @@ func TestRMAT(t *testing.T) {
 		}
 		for vertex, share := range map[int]float64{1 << 15: 0.24 / 0.76, 1: 0.24 / 0.76, 3: 0.24 * 0.24 / 0.76 / 0.76} {
 			want := edges * math.Pow(0.76, scale) * share
-			if got, spread := float64(d[vertex]), 4*math.Sqrt(want); got > want+spread || got < 0.8*want-spread { // some are drawn twice
+			// some are drawn twice
+			if got, spread := float64(d[vertex]), 4*math.Sqrt(want); got > want+spread || got < 0.8*want-spread {
 				t.Errorf("%s %d has degree %v, want about %v", name, vertex, got, want)
 			}
 		}
@@ -103,7 +107,8 @@ func TestRMAT(t *testing.T) {
 func TestStencil(t *testing.T) {
 	for points, dims := range map[int]int{5: 2, 9: 2, 7: 3, 27: 3} {
 		const side = 5
-		a := mustCSR(t, map[int]string{5: "gen:stencil,side=5,points=5", 9: "gen:stencil,side=5,points=9", 7: "gen:stencil,side=5,points=7", 27: "gen:stencil,side=5"}[points])
+		a := mustCSR(t, map[int]string{5: "gen:stencil,side=5,points=5", 9: "gen:stencil,side=5,points=9",
+			7: "gen:stencil,side=5,points=7", 27: "gen:stencil,side=5"}[points])
 		at := func(v int) (p [3]int) {
 			for d := range dims {
 				p[d] = v % side
@@ -132,14 +137,16 @@ func TestStencil(t *testing.T) {
 
 func TestGraphSpecs(t *testing.T) {
 	for _, spec := range []string{
-		"gen:rmat,rows=5", "gen:stencil,k=5", "gen:rmat,scale=31", "gen:rmat,degree=65537", "gen:rmat,permute=2", "gen:stencil,points=6",
+		"gen:rmat,rows=5", "gen:stencil,k=5", "gen:rmat,scale=31", "gen:rmat,degree=65537", "gen:rmat,permute=2",
+		"gen:stencil,points=6",
 		"gen:stencil,side=1291", "gen:stencil,points=5,side=46341", "gen:stencil,side=0", "gen:uniform,scale=3",
 	} {
 		if _, err := gen.Parse(spec, 0); err == nil {
 			t.Errorf("%s is not refused", spec)
 		}
 	}
-	for spec, n := range map[string]int{"gen:rmat,scale=0": 1, "gen:rmat,scale=30": 1 << 30, "gen:stencil,side=1": 1, "gen:stencil,side=1290": 1290 * 1290 * 1290} {
+	for spec, n := range map[string]int{"gen:rmat,scale=0": 1, "gen:rmat,scale=30": 1 << 30, "gen:stencil,side=1": 1,
+		"gen:stencil,side=1290": 1290 * 1290 * 1290} {
 		if s, err := gen.Parse(spec, 0); err != nil || s.Rows != n || s.Cols != n {
 			t.Errorf("%s: %+v, %v", spec, s, err)
 		}

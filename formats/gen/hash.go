@@ -1,5 +1,5 @@
-// The random numbers: a hash of seed and position, in integers only, so that every machine gets the
-// same and any part can be made without the rest.
+// The random numbers: a hash of seed and position, in integers only, so that every machine gets the same and any part
+// can be made without the others.
 
 package gen
 

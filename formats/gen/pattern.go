@@ -141,8 +141,8 @@ func binomial(s stream, n int, density32 uint64) int {
 	return min(n, max(0, normal(s, mean, variance)))
 }
 
-// normal returns a number of a normal distribution, rounded up or down at random. mean is times 2³²; so is the variance, and its
-// root is the standard deviation times 2¹⁶.
+// normal returns a number of a normal distribution, rounded up or down at random. mean is times 2³²; so is the
+// variance, and its root is the standard deviation times 2¹⁶.
 func normal(s stream, mean, variance uint64) int {
 	deviation := centred(s.at(0)) * int64(math.Sqrt(float64(variance))) / centredSD << 16
 	x := int64(mean) + deviation + int64(s.at(1)>>32)

@@ -16,7 +16,7 @@
 //	diagonal  the main diagonal
 //	rmat      a graph whose degrees follow a power law: the Kronecker graph of Chakrabarti et al. (SDM 2004) and
 //	          Graph500, a = 0.57, b = c = 0.19; edges that are drawn twice are one
-//	stencil   neighbours on a grid, the corners of which have fewer
+//	stencil   neighbours on a grid, fewer at its borders
 //
 // and the keys, with their defaults, are
 //

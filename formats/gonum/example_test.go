@@ -13,7 +13,8 @@ import (
 
 // A sparse matrix of gonum's times a dense one whose elements are not copied.
 func Example() {
-	a, loss, err := gonum.SparseFromMat[float32](mat.NewTridiag(3, []float64{-1, -1}, []float64{2, 2, 2}, []float64{-1, -1}))
+	a, loss, err := gonum.SparseFromMat[float32](mat.NewTridiag(3, []float64{-1, -1}, []float64{2, 2, 2},
+		[]float64{-1, -1}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -82,8 +82,14 @@ var kinds = map[string]func(t *rapid.T, n int) mat.Matrix{
 		}
 		return gonum.View(a).T()
 	},
-	"one of somebody's own":             func(t *rapid.T, n int) mat.Matrix { return plain{mat.NewDense(n, n+1, values(t, n*(n+1)))} },
-	"one of somebody's own, transposed": func(t *rapid.T, n int) mat.Matrix { return plain{mat.NewDense(n, n+1, values(t, n*(n+1)))}.T() },
+	"one of somebody's own": func(t *rapid.T,
+		n int) mat.Matrix {
+		return plain{mat.NewDense(n, n+1, values(t, n*(n+1)))}
+	},
+	"one of somebody's own, transposed": func(t *rapid.T,
+		n int) mat.Matrix {
+		return plain{mat.NewDense(n, n+1, values(t, n*(n+1)))}.T()
+	},
 }
 
 // plain has the methods of mat.Matrix alone.
@@ -299,7 +305,8 @@ func TestEmpty(t *testing.T) {
 			t.Errorf("%v: %v", size, err)
 		}
 	}
-	for _, m := range []mat.Matrix{&mat.Dense{}, &mat.SymDense{}, &mat.VecDense{}, &mat.BandDense{}, &mat.DiagDense{}, &mat.Tridiag{}} {
+	for _, m := range []mat.Matrix{&mat.Dense{}, &mat.SymDense{}, &mat.VecDense{}, &mat.BandDense{}, &mat.DiagDense{},
+		&mat.Tridiag{}} {
 		if a, _, err := gonum.SparseFromMat[float32](m); err != nil || len(a.Val) > 0 {
 			t.Errorf("%T: %v", m, err)
 		}

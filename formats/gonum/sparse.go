@@ -18,14 +18,16 @@ import (
 //
 // What m stores decides what is looked at: a mat.NonZeroDoer (band and triangular matrices; sparse ones of other
 // packages) lists its elements, a mat.Banded (mat.DiagDense too), mat.Triangular or transposed matrix is read where it
-// has any, and a *mat.Dense, *mat.VecDense or *mat.SymDense from its array. Any other is asked for all Rows×Cols elements.
+// has any, and a *mat.Dense, *mat.VecDense or *mat.SymDense from its array. Any other is asked for all Rows×Cols
+// elements.
 //
 // The error is that of a matrix with more rows or columns than a sparse one can have (2³¹−1), or of a NonZeroDoer that
 // lists an element twice, or outside the matrix.
 func SparseFromMat[T formats.Value](m mat.Matrix) (*formats.CSR[T], formats.Loss, error) {
 	rows, cols := m.Dims()
 	if rows > formats.MaxDim || cols > formats.MaxDim {
-		return nil, formats.Loss{}, fmt.Errorf("a matrix of %d×%d: at most %d rows and columns are possible", rows, cols, formats.MaxDim)
+		return nil, formats.Loss{}, fmt.Errorf("a matrix of %d×%d: at most %d rows and columns are possible", rows, cols,
+			formats.MaxDim)
 	}
 	coo := &formats.COO[T]{Rows: rows, Cols: cols}
 	var values []float64
@@ -118,8 +120,8 @@ func visitUpper(n, stride int, data []float64, add func(i, j int, v float64)) {
 	}
 }
 
-// SparseToMat returns a dense copy of a in float64, which is exact. A copy that exceeds the machine's memory is an error.
-// gonum has no matrices with rows but no columns, or the other way round: those become empty.
+// SparseToMat returns a dense copy of a in float64, which is exact. A copy that exceeds the machine's memory is an
+// error. gonum has no matrices with rows but no columns, or the other way round: those become empty.
 func SparseToMat[T formats.Value](a *formats.CSR[T]) (*mat.Dense, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err

@@ -4,9 +4,9 @@ package half
 
 import "math"
 
-// E4M3 is the bits of an OCP 8-bit floating-point number with 4 exponent and 3 significand bits ("OCP 8-bit Floating Point
-// Specification", 2023): a sign, an exponent biased by 7, and subnormal numbers. There are no infinities; 0x7f and 0xff are
-// NaN. The largest number is MaxE4M3, the least 2⁻⁹. Every number is one of F16 and BF16, too.
+// E4M3 is the bits of an OCP 8-bit floating-point number with 4 exponent and 3 significand bits ("OCP 8-bit Floating
+// Point Specification", 2023): a sign, an exponent biased by 7, and subnormal numbers. There are no infinities; 0x7f
+// and 0xff are NaN. The largest number is MaxE4M3, the least 2⁻⁹. Every number is one of F16 and BF16, too.
 type E4M3 uint8
 
 // MaxE4M3 is the largest E4M3.
@@ -33,7 +33,8 @@ func (h E4M3) Float32() float32 {
 	return float32(x)
 }
 
-// E4M3From rounds x to the nearest E4M3, ties to even. What is beyond MaxE4M3 becomes that, with x's sign; NaN stays NaN.
+// E4M3From rounds x to the nearest E4M3, ties to even. What is beyond MaxE4M3 becomes that, with x's sign; NaN stays
+// NaN.
 func E4M3From(x float64) E4M3 {
 	sign := E4M3(math.Float64bits(x) >> 63 << 7)
 	x = math.Abs(x)

@@ -11,7 +11,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// TestE4M3 looks at some numbers of the specification's table, and that all are their own nearest and those of F16 and BF16.
+// TestE4M3 looks at some numbers of the specification's table, and that all are their own nearest and those of F16 and
+// BF16.
 func TestE4M3(t *testing.T) {
 	for bits, want := range map[half.E4M3]float32{
 		0: 0, 1: 0x1p-9, 7: 0.875 * 0x1p-6, 8: 0x1p-6, 0x38: 1, 0x39: 1.125, 0x7e: 448, 0xfe: -448, 0x81: -0x1p-9,

@@ -8,8 +8,7 @@
 // brick the stored entries alone are kept, and a 64-bit pattern that says where they are: bit 4·r+c
 // is set if row r of the brick's column c is stored; values follow in the order of their bits.
 //
-// A 16×9 matrix, of which rows 0 to 2 hold anything, with BlockCols = 8; dots are entries that are not
-// stored:
+// A 16×9 matrix with entries in rows 0 to 2 alone, with BlockCols = 8; dots are entries that are not stored:
 //
 //	col 0 1 2 3 4 5 6 7 8            active 0 1 3 6 | 8 - - -
 //	    a . . b . . . . .                   a . b . | . . . .
@@ -31,8 +30,8 @@
 //	SizePtr   4·(Q+1) bytes   u32, ascending; block q is bytes 16·SizePtr[q] to 16·SizePtr[q+1] of Packed
 //	Packed    16·SizePtr[Q]   block after block: TK/4 patterns (u64), then the values (T) of brick after
 //	                          brick, then zeros up to a multiple of 16 bytes
-//	RowIdx    4·Rows bytes    u32; the row of the matrix that is in each place: row i of panel p is in place 16·p + i. Empty
-//	                          if rows lie as in the matrix
+//	RowIdx    4·Rows bytes    u32; the matrix's row in each place: row i of panel p is in place 16·p + i. Empty if
+//	                          rows are in the matrix's order
 //	Parts     16·parts bytes  the work list; four u32 each: panel, first block, last block + 1, slot
 //	Splits    16·splits bytes panels of several parts; the same fields, of the whole panel
 //
@@ -40,15 +39,14 @@
 // entry. A stored zero has a bit in its pattern like any other entry, so that decoding returns
 // exactly the matrix that was encoded.
 //
-// With Options.Order rows that share columns come to lie in one panel (order.go, pairs.go), which the paper leaves to those who number
-// the rows: fewer rows of B are fetched then, and bricks are fuller. It is done where it leaves out a sixteenth of the active
-// columns or more, by count. Columns keep their numbers.
+// With Options.Order rows that share columns come to lie in one panel (order.go, pairs.go), which the paper leaves to
+// those who number the rows: fewer rows of B are fetched then, and bricks are fuller. It is done where it leaves out a
+// sixteenth of the active columns or more, by count. Columns keep their numbers.
 //
-// Parts is what a kernel works from: a panel of at most PartBlocks blocks is one part (slot NoSlot), a
-// heavier one is dealt to several of about equal length, whose partial sums go to slots of a workspace:
-// part i of a split panel to the panel's first slot + i. A second step adds them up in that order,
-// so that no sum depends on timing (the paper adds them with atomics). Parts of more than 2·TeamBlocks
-// blocks, which are for teams of four workers (warps), come first, then those of more than TeamBlocks, for
-// teams of two, then the others; within each group they lie as in the matrix, since neighbours share
-// columns (§5).
+// Parts lists a kernel's work items: a panel of at most PartBlocks blocks is one part (slot NoSlot), a heavier one is
+// dealt to several of about equal length, whose partial sums go to slots of a workspace: part i of a split panel to the
+// panel's first slot + i. A second step adds them up in that order, so that no sum depends on timing (the paper adds
+// them with atomics). Parts of more than 2·TeamBlocks blocks, which are for teams of four workers (warps), come first,
+// then those of more than TeamBlocks, for teams of two, then the others; within each group they lie as in the matrix,
+// since neighbours share columns (§5).
 package hrpb

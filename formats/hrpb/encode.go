@@ -245,21 +245,21 @@ func appendSums(ptr, sizes []uint32) []uint32 {
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares the arrays
-// that have none.
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares the
+// arrays that have none.
 func (m *Matrix[T]) WithoutValues() formats.Encoded {
 	return m.repacked(func(Block[T]) int { return (2*m.BlockCols/BrickCols + unitWords - 1) / unitWords })
 }
 
-// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares the arrays that have
-// none. There must be NNZ values.
+// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares the arrays that
+// have none. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := m.repacked(func(b Block[T]) int { return blockUnits[T](m.BlockCols, b.Entries()) })
 	out.entries().Set(values)
 	return out
 }
 
-// repacked returns the matrix with blocks of so many units, which hold their patterns.
+// repacked returns the matrix with blocks of units(block) units, which hold their patterns.
 func (m *Matrix[T]) repacked(units func(Block[T]) int) *Matrix[T] {
 	out := *m
 	out.SizePtr = make([]uint32, len(m.SizePtr))

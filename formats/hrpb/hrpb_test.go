@@ -18,7 +18,8 @@ import (
 
 // small is the matrix in the package comment's diagram.
 func small() *formats.CSR[float32] {
-	a := &formats.CSR[float32]{Rows: 16, Cols: 9, RowPtr: []int64{0, 2, 4}, ColIdx: []int32{0, 3, 6, 8, 1}, Val: []float32{1, 2, 3, 4, 5}}
+	a := &formats.CSR[float32]{Rows: 16, Cols: 9, RowPtr: []int64{0, 2, 4}, ColIdx: []int32{0, 3, 6, 8, 1},
+		Val: []float32{1, 2, 3, 4, 5}}
 	for len(a.RowPtr) < 17 {
 		a.RowPtr = append(a.RowPtr, 5)
 	}

@@ -16,21 +16,23 @@ const (
 	orderGain = 1. / 16
 	// orderWork bounds the steps that ordering takes, for each entry and row; rows that are left then stay in their order.
 	orderWork = 128
-	// orderCols bounds the columns of a matrix that is ordered, for each entry and row, since ordering takes memory for all of them;
-	// up to fewCols are always possible.
+	// orderCols bounds the columns of a matrix that is ordered, for each entry and row, since ordering takes memory for
+	// all of them; up to fewCols are always possible.
 	orderCols, fewCols = 16, 1 << 20
-	// smallGain and largeGain are the shares of the active columns of the order by pairs that another must leave out, for matrices of up
-	// to nearRows rows and for larger ones. Small ones take as long as their longest panels, which come out more even by pairs.
+	// smallGain and largeGain are the shares of the active columns of the order by pairs that another must leave out, for
+	// matrices of up to nearRows rows and for larger ones. Small ones take as long as their longest panels, which come out
+	// more even by pairs.
 	smallGain, largeGain = 1. / 8, 1. / 32
 	// fewEntries: a matrix with more is not ordered in the way that takes longest.
 	fewEntries = 1 << 22
-	// nearRows is about how many neighbouring rows find the rows of B that they fetch in a GPU's second-level cache. Where panels are sorted,
-	// so many of them stay together, since panels that a multiprocessor works on side by side share columns in its first-level cache.
+	// nearRows is about how many neighbouring rows find the rows of B that they fetch in a GPU's second-level cache. Where
+	// panels are sorted, `together` of them stay together, because panels that a multiprocessor works on side by side
+	// share columns in its first-level cache.
 	nearRows, together = 1 << 15, 4
 )
 
-// orderRows returns the rows in an order in which those of a panel share columns, or nil if they share about as many in the order of
-// the matrix.
+// orderRows returns the rows in an order in which those of a panel share columns, or nil if they share about as many in
+// the order of the matrix.
 func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	rows := len(rowPtr) - 1
 	if rows <= PanelRows || len(colIdx) == 0 || cols > fewCols && cols/orderCols > len(colIdx)+rows {
@@ -47,14 +49,16 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	if rows <= nearRows {
 		return order
 	}
-	if sorted := sortGroups(order); activeCols(rowPtr, colIdx, cols, sorted, nearRows) < activeCols(rowPtr, colIdx, cols, order, nearRows) {
+	if sorted := sortGroups(order); activeCols(rowPtr, colIdx, cols, sorted, nearRows) < activeCols(rowPtr, colIdx, cols,
+		order, nearRows) {
 		return sorted
 	}
 	return order
 }
 
-// bestOrder returns the order by pairs, unless another leaves enough of its active columns out: the one that fills panels one after the
-// other or, of large matrices with few entries, by pairs of the most alike first. It is then the one with the fewest.
+// bestOrder returns the order by pairs, unless another leaves enough of its active columns out: the one that fills
+// panels one after the other or, of large matrices with few entries, by pairs of the most alike first. It is then the
+// one with the fewest.
 func bestOrder(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	ways := []func() []uint32{
 		func() []uint32 { return pairRows(rowPtr, colIdx, cols, false) },
@@ -78,8 +82,8 @@ func bestOrder(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	return best
 }
 
-// sortGroups returns the groups of panels of an order by where their rows lie in the matrix, the median of them, which is better where
-// the matrix has them in a good order on the large scale.
+// sortGroups returns the groups of panels of an order by where their rows lie in the matrix, the median of them, which
+// is better where the matrix has them in a good order on the large scale.
 func sortGroups(order []uint32) []uint32 {
 	const rows = together * PanelRows
 	whole := len(order) / rows
@@ -96,7 +100,7 @@ func sortGroups(order []uint32) []uint32 {
 	return append(out, order[whole*rows:]...)
 }
 
-// activeCols counts the columns with entries of each so many rows, of rows in an order; nil is that of the matrix.
+// activeCols counts the columns with entries of each group of rows, in an order of rows; nil is the matrix's own.
 func activeCols(rowPtr []int64, colIdx []int32, cols int, order []uint32, group int) int64 {
 	rows := len(rowPtr) - 1
 	groups := (rows + group - 1) / group
@@ -125,9 +129,9 @@ func activeCols(rowPtr []int64, colIdx []int32, cols int, order []uint32, group 
 	return sum
 }
 
-// orderer fills one panel after the other. Into a panel comes next the row, among those that share a column with it, that
-// adds the fewest columns beyond those it shares; of several the one that shares most with the panel's first row, which keeps
-// the panels of meshes compact. A new panel begins with the row that would have come next.
+// orderer fills one panel after the other. Into a panel comes next the row, among those that share a column with it,
+// that adds the fewest columns beyond those it shares; of several the one that shares most with the panel's first row,
+// which keeps the panels of meshes compact. A new panel begins with the row that would have come next.
 type orderer struct {
 	rowPtr []int64
 	colIdx []int32
@@ -142,8 +146,8 @@ type orderer struct {
 	work  int64
 }
 
-// likeness is how a row fits a panel: twice the columns that it shares with it, less all that it has, and the columns that it
-// shares with the panel's first row.
+// likeness is how a row fits a panel: twice the columns that it shares with it, less all that it has, and the columns
+// that it shares with the panel's first row.
 type likeness struct {
 	panel        uint32 // or placed
 	score, first int32

@@ -68,7 +68,8 @@ func TestOrder(t *testing.T) {
 				t.Errorf("encoded again: %v, %s", err, d)
 			}
 			share := float64(m.Stats().ActiveCols) / float64(a.NNZ())
-			t.Logf("active columns for each entry: %.3f, in their order %.3f", share, float64(natural.Stats().ActiveCols)/float64(a.NNZ()))
+			t.Logf("active columns for each entry: %.3f, in their order %.3f", share,
+				float64(natural.Stats().ActiveCols)/float64(a.NNZ()))
 			if share > test.most || test.stays != (len(m.RowIdx) == 0) {
 				t.Errorf("%.3f active columns for each entry, want %.3f at most; in their order: %v", share, test.most, len(m.RowIdx) == 0)
 			}
@@ -76,8 +77,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderOfLarge: matrices of so many rows that a graph's are matched by the most alike first, or a mesh's panels are sorted by where
-// their rows lie, four by four; on any number of cores in the same order.
+// TestOrderOfLarge: large matrices, where a graph's rows are matched by the most alike first, or a mesh's panels are
+// sorted by where their rows lie, four by four; on any number of cores in the same order.
 func TestOrderOfLarge(t *testing.T) {
 	tests := []struct {
 		spec   string

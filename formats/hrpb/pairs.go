@@ -13,12 +13,13 @@ type groups struct {
 // of returns the columns of group i.
 func (g groups) of(i uint32) []int32 { return g.cols[g.ptr[i]:g.ptr[i+1]] }
 
-// pairRows returns the rows in an order in which those of a panel share columns: each row is matched with one that is like it,
-// each pair with a pair that is like it, and so on up to groups of together panels. On a mesh numbered line by line that makes
-// bricks: 4×2×2 points of a 27-point stencil in a panel, and 4×4×4 in four of them.
+// pairRows returns the rows in an order in which those of a panel share columns: each row is matched with one that is
+// like it, each pair with a pair that is like it, and so on up to groups of together panels. On a mesh numbered line by
+// line that makes bricks: 4×2×2 points of a 27-point stencil in a panel, and 4×4×4 in four of them.
 //
-// Matching is greedy: rows and groups take a mate in their order, the one that shares most columns; or, with bestFirst, which takes three
-// times as long, the pairs come first whose columns have the largest Jaccard index, those of both over those of either.
+// Matching is greedy: rows and groups take a mate in their order, the one that shares most columns; or, with bestFirst,
+// which takes three times as long, the pairs come first whose columns have the largest Jaccard index, those of both
+// over those of either.
 func pairRows(rowPtr []int64, colIdx []int32, cols int, bestFirst bool) []uint32 {
 	rows := len(rowPtr) - 1
 	order := make([]uint32, rows)
@@ -41,7 +42,8 @@ func pairRows(rowPtr []int64, colIdx []int32, cols int, bestFirst bool) []uint32
 	return order
 }
 
-// pairer matches groups of as many rows each. The last group may have fewer: it stays the last, so that the others fill whole panels.
+// pairer matches groups of as many rows each. The last group may have fewer: it stays the last, so that the others fill
+// whole panels.
 type pairer struct {
 	groups
 	colPtr   []int64  // of each column: where its groups start in groupIdx
@@ -102,8 +104,8 @@ func (p *pairer) match() {
 	}
 }
 
-// matchBest finds mates for the groups, for those that are most alike first. A candidate whose mate was taken meanwhile is replaced by the
-// next best.
+// matchBest finds mates for the groups, for those that are most alike first. A candidate whose mate was taken meanwhile
+// is replaced by the next best.
 func (p *pairer) matchBest() {
 	heap := make([]candidate, 0, p.full) // the best on top
 	for g := range p.full {

@@ -11,7 +11,7 @@ import (
 // Synergy says how well tensor cores suit a matrix (§6.4).
 type Synergy int
 
-// The paper's classes, by Stats.Alpha: below 12.5 %, below 25 %, and the rest.
+// The paper's classes, by Stats.Alpha: below 12.5 %, below 25 %, and above.
 const (
 	LowSynergy Synergy = iota
 	MediumSynergy
@@ -46,8 +46,8 @@ func (s Stats) Synergy() Synergy {
 	return HighSynergy
 }
 
-// Stats tells what the format costs. Bricks with an entry are multiplied whole; every active column
-// fetches a row of B. Slots are the bits of those bricks, of which the entries alone are stored.
+// Stats tells what the format costs. Bricks with an entry are multiplied whole; every active column fetches a row of B.
+// Slots are the bits of those bricks; only the entries have stored values.
 func (m *Matrix[T]) Stats() Stats {
 	words := len(m.Active) + len(m.RowIdx) + len(m.SizePtr) + len(m.Packed) + 4*len(m.Parts) + 4*len(m.Splits)
 	s := Stats{Parts: len(m.Parts), Split: len(m.Splits)}

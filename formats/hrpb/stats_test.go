@@ -34,10 +34,10 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestSynergy holds the synergy of real matrices against what is known of them: a graph of co-authors,
-// numbered without regard to the graph, is barely denser than one entry a column; a structure's
-// stiffness matrix is in between. Where SPMM_NOTREDAME names a copy of SuiteSparse's NotreDame_www.mtx.gz,
-// that of the web graph is checked too, of which the paper says "nearly 10 %" (§1).
+// TestSynergy holds the synergy of real matrices against what is known of them: a graph of co-authors, numbered without
+// regard to the graph, is barely denser than one entry a column; a structure's stiffness matrix is in between. Where
+// SPMM_NOTREDAME names a copy of SuiteSparse's NotreDame_www.mtx.gz, that of the web graph is checked too: the paper
+// says "nearly 10 %" (§1).
 func TestSynergy(t *testing.T) {
 	files := map[string][2]float64{ // least and greatest alpha
 		"../../testdata/matrices/ca-CondMat.mtx.gz": {0.0625, 0.066},

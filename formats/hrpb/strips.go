@@ -18,19 +18,21 @@ const StripRows = 4
 const (
 	// stripAlign is the vectors that kernels take at once: a strip has a multiple of them.
 	stripAlign = 4
-	// longestStrip is the fewest vectors above which a strip is cut, and stripPieces about how many strips keep a large GPU busy.
+	// longestStrip is the fewest vectors above which a strip is cut, and stripPieces about how many strips keep a large
+	// GPU busy.
 	longestStrip, stripPieces = 64, 4096
 )
 
-// Strips is a matrix as strips of rows that lie together in panels: strip s is places StripRows·s to StripRows·(s+1) (see Row). It is
-// made of vectors of StripRows values, one for each column in which the strip has entries, in ascending order but for padding.
+// Strips is a matrix as strips of rows that lie together in panels: strip s is places StripRows·s to StripRows·(s+1)
+// (see Row). It is made of vectors of StripRows values, one for each column in which the strip has entries, in
+// ascending order but for padding.
 type Strips[T formats.Value] struct {
-	// Columns has a word for each vector: its column, and from bit 32-StripRows on a bit for each of its values that is an entry. The word
-	// of padding is 0.
+	// Columns has a word for each vector: its column, and from bit 32-StripRows on a bit for each of its values that is an
+	// entry. The word of padding is 0.
 	Columns []uint32
 	Values  []T // StripRows for each vector; 0 where there is no entry
-	// Parts is the work list: what the word Panel means is a strip, and First and Last are vectors, multiples of 4. Strips of more than
-	// Longest vectors are cut as panels are, and listed in Splits. The longest come first.
+	// Parts is the work list: what the word Panel means is a strip, and First and Last are vectors, multiples of 4. Strips
+	// of more than Longest vectors are cut as panels are, and listed in Splits. The longest come first.
 	Parts, Splits []Part
 	Longest       int
 	Slots         int // of the workspace, StripRows rows each
@@ -59,8 +61,8 @@ func (m *Matrix[T]) Strips() (*Strips[T], error) {
 	return s, nil
 }
 
-// WithStrips returns the matrix with the work list of its strips in place of that of panels, for Work to describe; RowIdx follows
-// that list. It shares the arrays.
+// WithStrips returns the matrix with the work list of its strips in place of that of panels, for Work to describe;
+// RowIdx follows that list. It shares the arrays.
 func (m *Matrix[T]) WithStrips(s *Strips[T]) *Matrix[T] {
 	out := *m
 	out.StripWork = &Work{Parts: len(s.Parts), Splits: len(s.Splits), Slots: s.Slots, PartBlocks: s.Longest}
@@ -121,7 +123,7 @@ func (s *Strips[T]) fill(m *Matrix[T], p int, ptr []int64) {
 	}
 }
 
-// list makes the work list of so many strips.
+// list makes the work list of this number of strips.
 func (s *Strips[T]) list(strips int, ptr []int64) {
 	for i := range strips {
 		first, last := uint32(ptr[i]), uint32(ptr[i+1])

@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/formats/hrpb"
 )
 
-// TestStrips: what strips hold, by the bits of their vectors' words, are the matrix's entries; the parts of the work list are all
-// vectors, each once, and slots are numbered one after the other.
+// TestStrips: what strips hold, by the bits of their vectors' words, are the matrix's entries; the parts of the work
+// list are all vectors, each once, and slots are numbered one after the other.
 func TestStrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(1, 70).Draw(t, "rows"), rapid.IntRange(1, 300).Draw(t, "cols")

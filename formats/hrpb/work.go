@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Part is a piece of work: blocks First to Last-1 of a panel. Slot is where its partial sums go, or
-// NoSlot if it is the whole panel. (In Matrix.Splits: the whole panel, and its first slot.)
+// Part is a work item: blocks First to Last-1 of a panel. Slot is where its partial sums go, or NoSlot if it is the
+// whole panel. (In Matrix.Splits: the whole panel, and its first slot.)
 type Part struct{ Panel, First, Last, Slot uint32 }
 
 // NoSlot is the Slot of a part that is a whole panel.
@@ -80,7 +80,7 @@ func splitIn(blocks uint32, partBlocks int) uint32 {
 // share returns where share i of n of the blocks starts.
 func share(blocks, i, n uint32) uint32 { return uint32(uint64(blocks) * uint64(i) / uint64(n)) }
 
-// Work is what a kernel has to know of a work list to launch it.
+// Work describes a work list to a kernel's launch.
 type Work struct {
 	Parts, Splits int // lengths of the lists
 	Slots         int // of the workspace

@@ -120,7 +120,8 @@ func (m *Matrix[T]) allocate(made []block) error {
 		}
 		m.BlockPtr[b+1] = uint32(cols)
 		if max(steps*StepSlots, cols) > formats.MaxSlots {
-			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), b*m.BlockTile, m.Rows)
+			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots),
+				b*m.BlockTile, m.Rows)
 		}
 	}
 	m.ColIdx = make([]uint32, cols)

@@ -68,7 +68,8 @@ func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 func (m *Matrix[T]) Details() []formats.Detail {
 	r := m.Reordering()
 	return []formats.Detail{
-		{Name: "tiles", Value: float64(r.Tiles)}, {Name: "columns in a tile", Value: float64(r.Columns) / float64(max(1, r.Tiles))},
+		{Name: "tiles", Value: float64(r.Tiles)},
+		{Name: "columns in a tile", Value: float64(r.Columns) / float64(max(1, r.Tiles))},
 		{Name: "columns put back", Value: float64(r.Retried)}, {Name: "bank conflicts", Value: float64(r.Conflicts)},
 	}
 }

@@ -97,7 +97,8 @@ func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 // Stats tells what the format costs: every slot is multiplied, and each block fetches the rows of B that
 // its list names.
 func (m *Matrix[T]) Stats() formats.Stats {
-	words := len(m.BlockPtr) + len(m.ColIdx) + len(m.StepPtr) + len(m.BlockColIdx) + len(m.Metadata) + len(m.Mask) + len(m.Order)
+	words := len(m.BlockPtr) + len(m.ColIdx) + len(m.StepPtr) + len(m.BlockColIdx) + len(m.Metadata) + len(m.Mask) +
+		len(m.Order)
 	return slots.Stats(m.Values, words, len(m.ColIdx), m.NNZ())
 }
 

@@ -163,8 +163,10 @@ func TestFill(t *testing.T) {
 		fill float64
 	}{
 		{"gen:vector,rows=512,cols=2048,v=8,sparsity=0.7", jigsaw.Options{BlockTile: 16}, 0.95},
-		{"gen:vector,rows=512,cols=2048,v=8,sparsity=0.7", jigsaw.Options{BlockTile: 256, Span: 896, AvoidConflicts: true}, 0.95},
-		{"gen:vector,rows=512,cols=2048,v=8,sparsity=0.9", jigsaw.Options{BlockTile: 64, Span: 224, AvoidConflicts: true}, 0.8},
+		{"gen:vector,rows=512,cols=2048,v=8,sparsity=0.7", jigsaw.Options{BlockTile: 256, Span: 896, AvoidConflicts: true},
+			0.95},
+		{"gen:vector,rows=512,cols=2048,v=8,sparsity=0.9", jigsaw.Options{BlockTile: 64, Span: 224, AvoidConflicts: true},
+			0.8},
 		{"gen:nm,rows=512,cols=2048,n=2,m=4", jigsaw.Options{BlockTile: 16}, 0.8},
 	} {
 		a, err := gen.CSR(test.spec)
@@ -182,7 +184,8 @@ func TestFill(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	a := &formats.CSR[half.F16]{Rows: 17, Cols: 3, RowPtr: append(slices.Repeat([]int64{0}, 16), 2, 3), ColIdx: []int32{0, 2, 2}, Val: make([]half.F16, 3)}
+	a := &formats.CSR[half.F16]{Rows: 17, Cols: 3, RowPtr: append(slices.Repeat([]int64{0}, 16), 2, 3),
+		ColIdx: []int32{0, 2, 2}, Val: make([]half.F16, 3)}
 	m, err := jigsaw.Encode(a, jigsaw.Options{BlockTile: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +201,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// small is a valid matrix of two blocks of two strips, of which the last has no rows.
+// small is a valid matrix of two blocks of two strips; the last strip has no rows.
 func small(t *testing.T) *jigsaw.Matrix[float32] {
 	t.Helper()
 	a, err := gen.CSR("gen:uniform,rows=40,cols=60,density=0.3,values=ones")

@@ -7,7 +7,7 @@
 package jigsaw
 
 const (
-	banksOfShared = 8    // groups of banks: 16-byte pieces of rows of B that can be read at once
+	banksOfShared = 8    // groups of banks: 16-byte segments of rows of B that can be read at once
 	patience      = 1000 // places tried before the search gives up
 
 )
@@ -60,7 +60,7 @@ func (s *search) remove(i int) {
 	copy(s.bank[i:s.n], s.bank[i+1:])
 }
 
-// side is what one side of a division holds.
+// side is one side of a division.
 type side struct {
 	rows  uint64
 	size  int

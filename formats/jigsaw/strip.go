@@ -97,8 +97,8 @@ func (p *packer) tile(places *[TileCols]int32, limit uint32) {
 	p.unlink()
 }
 
-// choose fills the search up with columns that may have a place beside those it has: at most 8 entries in a
-// row, and two columns of a bank. The first column that is left always goes first.
+// choose fills the search with columns that may fit next to those it has: at most 8 entries in a row, and two columns
+// of a bank. The first column that is left always goes first.
 func (p *packer) choose(limit uint32) {
 	s := &p.search
 	var rows uint64 // at most 8 in each field

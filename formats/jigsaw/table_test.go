@@ -1,4 +1,4 @@
-// The tables of docs/jigsaw.md, and whether they are what the code gives:
+// The tables of docs/jigsaw.md, held against the code:
 //
 //	go test ./formats/jigsaw -run TestTable -write
 //
@@ -62,7 +62,7 @@ func table(t *testing.T) string {
 	return b.String()
 }
 
-// report is what became of a matrix: how many columns the widest block has in the end, and how many it had before.
+// report is the result for a matrix: how many columns the widest block has in the end, and how many it had before.
 type report struct {
 	before, after int
 	total         int // columns of all blocks

@@ -10,9 +10,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that
-// passes can be decoded and multiplied without touching memory outside its arrays. Errors name the
-// array and the place.
+// Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be decoded and
+// multiplied without touching memory outside its arrays. Errors name the array and the place.
 func (m *Matrix[T]) Validate() error {
 	if err := m.checkLengths(); err != nil {
 		return err

@@ -23,8 +23,8 @@ type Options struct {
 	Layout int
 	// Parts is the number of streams of a group of 64 rows, 1 to MaxParts; 0 means 1. A warp multiplies a stream.
 	Parts int
-	// PieceSteps is the number of steps of 32 columns in a piece, 1, 2 or 4, and Window the number of pieces of values that a
-	// step may read from, 2 or 3. 0 means by density.
+	// PieceSteps is the number of steps of 32 columns in a piece, 1, 2 or 4, and Window the number of pieces of values
+	// that a step may read from, 2 or 3. 0 means by density.
 	PieceSteps, Window int
 	// RingRows says that a reader's ring has room for fewer rows of values than MaxPieceRows says; 0: it has not.
 	RingRows int
@@ -100,13 +100,14 @@ func (o Options) check() error {
 	case o.Window != 2 && o.Window != 3:
 		return fmt.Errorf("lanestream: a window of %d pieces: need 2 or 3", o.Window)
 	case o.RingRows != 0 && o.most(o.PieceSteps, o.Window) < leastRows:
-		return fmt.Errorf("lanestream: a ring of %d rows: need %d or more", o.RingRows, (o.Window+1)*(leastRows+maskRows(o.Layout)*o.PieceSteps))
+		return fmt.Errorf("lanestream: a ring of %d rows: need %d or more", o.RingRows,
+			(o.Window+1)*(leastRows+maskRows(o.Layout)*o.PieceSteps))
 	}
 	return nil
 }
 
-// Encode packs a. It uses all cores and takes time proportional to the entries and to Rows·Cols/32. A matrix whose mask or
-// values need more than formats.MaxSlots numbers is ErrTooLarge, and so is one that is formats.MostlyEmpty.
+// Encode packs a. It uses all cores and takes time proportional to the entries and to Rows·Cols/32. A matrix whose mask
+// or values need more than formats.MaxSlots numbers is ErrTooLarge, and so is one that is formats.MostlyEmpty.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -119,7 +120,8 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Layout: o.Layout, Parts: o.Parts, PieceSteps: o.PieceSteps, Window: o.Window}
+	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Layout: o.Layout, Parts: o.Parts, PieceSteps: o.PieceSteps,
+		Window: o.Window}
 	if unsafe.Sizeof(*new(T)) == 2 {
 		err = pack(m, o, a, rawOf[uint16](a.Val), func() []uint16 { return rawOf[uint16](m.Values) })
 	} else {
@@ -135,7 +137,8 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 func pack[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], val []U, values func() []U) error {
 	groups, steps := m.Groups(), m.Pieces()*m.PieceSteps
 	if int64(groups)*int64(max(1, steps)) > int64(formats.MaxSlots/stepWords(m.Layout)) || m.Rows >= formats.MaxSlots {
-		return fmt.Errorf("%w: %d bits of a mask for %d×%d", ErrTooLarge, int64(groups)*int64(steps)*32*int64(stepWords(m.Layout)), m.Rows, m.Cols)
+		return fmt.Errorf("%w: %d bits of a mask for %d×%d", ErrTooLarge,
+			int64(groups)*int64(steps)*32*int64(stepWords(m.Layout)), m.Rows, m.Cols)
 	}
 	if words := int64(groups) * int64(steps) * int64(stepWords(m.Layout)); formats.MostlyEmpty(words, a.NNZ()) {
 		return fmt.Errorf("%w: %d words of a mask for %d entries", ErrTooLarge, words, a.NNZ())
@@ -184,7 +187,8 @@ func (m *Matrix[T]) allocate(layouts []layout) error {
 	for s, l := range layouts {
 		rows += int64(l.rows)
 		if rows > formats.MaxSlots/Chains {
-			return fmt.Errorf("%w: more than %d values by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), s/m.Parts*GroupRows, m.Rows)
+			return fmt.Errorf("%w: more than %d values by row %d of %d", ErrTooLarge, int64(formats.MaxSlots),
+				s/m.Parts*GroupRows, m.Rows)
 		}
 		m.StreamPtr[s+1], m.PieceRows[s] = uint32(rows), uint32(l.pieceRows)
 	}
@@ -243,7 +247,8 @@ type packer[U raw] struct {
 
 func newPacker[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], val []U) *packer[U] {
 	p := &packer[U]{
-		rows: a.Rows, cols: a.Cols, rowPtr: a.RowPtr, colIdx: a.ColIdx, val: val, steps: m.PieceSteps, window: m.Window, first: m.FirstPiece,
+		rows: a.Rows, cols: a.Cols, rowPtr: a.RowPtr, colIdx: a.ColIdx, val: val, steps: m.PieceSteps, window: m.Window,
+		first:   m.FirstPiece,
 		planner: newPlanner(o),
 		tile:    make([]U, GroupRows*m.PieceSteps*StepCols),
 	}

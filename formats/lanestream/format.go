@@ -26,7 +26,8 @@ var Format = formats.Format{
 }
 
 func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encoded, error) {
-	return Encode(a, Options{Layout: o["layout"], Parts: o["parts"], PieceSteps: o["piece-steps"], Window: o["window"], RingRows: o["ring-rows"]})
+	return Encode(a, Options{Layout: o["layout"], Parts: o["parts"], PieceSteps: o["piece-steps"], Window: o["window"],
+		RingRows: o["ring-rows"]})
 }
 
 // Fields names the arrays, in lower case.
@@ -94,6 +95,7 @@ func (m *Matrix[T]) Stats() formats.Stats {
 // Details tells what the values' padding and the rest come to.
 func (m *Matrix[T]) Details() []formats.Detail {
 	return []formats.Detail{
-		{Name: "rows of values", Value: float64(m.Slots() / Chains)}, {Name: "entries in the rest", Value: float64(len(m.RestCol))},
+		{Name: "rows of values", Value: float64(m.Slots() / Chains)},
+		{Name: "entries in the rest", Value: float64(len(m.RestCol))},
 	}
 }

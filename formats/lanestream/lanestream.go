@@ -50,8 +50,8 @@ type Matrix[T formats.Value] struct {
 	RestCol   []uint32
 }
 
-// MaxPieceRows returns the most rows of values that a piece may have: Window + 1 pieces and their masks fit in 113 rows of
-// 16-bit values, which is what a warp of a large multiprocessor has of shared memory.
+// MaxPieceRows returns the most rows of values that a piece may have: Window + 1 pieces and their masks fit in 113 rows
+// of 16-bit values, which is what a warp of a large multiprocessor has of shared memory.
 func MaxPieceRows(layout, pieceSteps, window int) int {
 	return ringRows/(window+1) - maskRows(layout)*pieceSteps
 }
@@ -95,7 +95,8 @@ type Shape struct {
 
 // Shape returns the matrix's shape.
 func (m *Matrix[T]) Shape() Shape {
-	return Shape{Groups: m.Groups(), Parts: m.Parts, Pieces: m.Pieces(), PieceSteps: m.PieceSteps, Layout: m.Layout, RingRows: m.RingRows(), Window: m.Window}
+	return Shape{Groups: m.Groups(), Parts: m.Parts, Pieces: m.Pieces(), PieceSteps: m.PieceSteps, Layout: m.Layout,
+		RingRows: m.RingRows(), Window: m.Window}
 }
 
 // LongestPiece returns the most rows of values that a piece of any stream has.
@@ -110,7 +111,8 @@ func (m *Matrix[T]) LongestPiece() int {
 // FirstPiece returns the first piece of a part: part q has the pieces from FirstPiece(q) to FirstPiece(q+1) - 1.
 func (m *Matrix[T]) FirstPiece(part int) int { return m.Pieces() * part / m.Parts }
 
-// Place returns the place, within a group and a step, of position i (0 to 15) of a chain's word w (0 or 1). Layout Places.
+// Place returns the place, within a group and a step, of position i (0 to 15) of a chain's word w (0 or 1). Layout
+// Places.
 func Place(chain, w, i int) (row, col int) {
 	lane, half := chain/2, chain%2
 	row = 16*(i>>2) + 8*(i&1) + lane/4
@@ -171,8 +173,8 @@ func (w *words) count(n int) int {
 	return c
 }
 
-// limits returns the rows that a chain must have reached at the end of piece j of a stream, and those it may have. The last
-// `back` rows may still be read after it.
+// limits returns the rows that a chain must have reached at the end of piece j of a stream, and those it may have. The
+// last `back` rows may still be read after it.
 func limits(j, count, pieceRows, window, rows, back int) (least, most int) {
 	if j+1 < count {
 		least = min(pieceRows*(j+1)+back, rows)

@@ -59,7 +59,8 @@ func drawOptions(t *rapid.T) lanestream.Options {
 }
 
 func TestRoundTrip(t *testing.T) {
-	formatstest.RoundTrips(t, size, drawOptions, lanestream.Encode[half.F16], lanestream.Encode[half.BF16], lanestream.Encode[float32])
+	formatstest.RoundTrips(t, size, drawOptions, lanestream.Encode[half.F16], lanestream.Encode[half.BF16],
+		lanestream.Encode[float32])
 }
 
 // scattered makes a matrix whose entries are scattered, none of them zero.
@@ -84,9 +85,11 @@ func TestPadding(t *testing.T) {
 		layout                 int
 		density, padding, rest float64
 	}{
-		{lanestream.Places, 0.5, 0.04, 0.015}, {lanestream.Places, 0.4, 0.05, 0.012}, {lanestream.Places, 0.3, 0.07, 0.012}, {lanestream.Places, 0.2, 0.10, 0.015},
+		{lanestream.Places, 0.5, 0.04, 0.015}, {lanestream.Places, 0.4, 0.05, 0.012}, {lanestream.Places, 0.3, 0.07, 0.012},
+		{lanestream.Places, 0.2, 0.10, 0.015},
 		{lanestream.Places, 0.1, 0.15, 0.02}, {lanestream.Places, 1, 0.001, 0},
-		{lanestream.Pairs, 0.25, 0.2, 0.2}, {lanestream.Pairs, 0.2, 0.2, 0.2}, {lanestream.Pairs, 0.1, 0.2, 0.2}, {lanestream.Pairs, 0.05, 0.5, 0.2},
+		{lanestream.Pairs, 0.25, 0.2, 0.2}, {lanestream.Pairs, 0.2, 0.2, 0.2}, {lanestream.Pairs, 0.1, 0.2, 0.2},
+		{lanestream.Pairs, 0.05, 0.5, 0.2},
 	} {
 		a := scattered(128, 8192, q.density)
 		m, err := lanestream.Encode(a, lanestream.Options{Layout: q.layout, Parts: 2})
@@ -222,7 +225,8 @@ func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 
 func TestEncodeRefuses(t *testing.T) {
 	a := scattered(3, 5, 0.5)
-	for _, o := range []lanestream.Options{{Layout: 3}, {Layout: -1}, {RingRows: 17}, {RingRows: -1}, {Parts: -1}, {Parts: 33}, {PieceSteps: 3}, {Window: 4}} {
+	for _, o := range []lanestream.Options{{Layout: 3}, {Layout: -1}, {RingRows: 17}, {RingRows: -1}, {Parts: -1},
+		{Parts: 33}, {PieceSteps: 3}, {Window: 4}} {
 		if _, err := lanestream.Encode(a, o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
@@ -265,17 +269,23 @@ func FuzzValidate(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	pairs, err := lanestream.Encode(scattered(66, 100, 0.2), lanestream.Options{Layout: lanestream.Pairs, PieceSteps: 1, Window: 2})
+	pairs, err := lanestream.Encode(scattered(66, 100, 0.2), lanestream.Options{Layout: lanestream.Pairs, PieceSteps: 1,
+		Window: 2})
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, m := range []*lanestream.Matrix[half.F16]{m, pairs} {
-		f.Add(uint8(m.Rows), uint16(m.Cols), uint8(m.Layout), uint8(1), uint8(m.PieceSteps), uint8(m.Window), bytesOf(m.StreamPtr), bytesOf(m.PieceRows), bytesOf(m.Mask), bytesOf(m.Values), bytesOf(m.Stored), bytesOf(m.RestPtr), bytesOf(m.RestCol))
+		f.Add(uint8(m.Rows), uint16(m.Cols), uint8(m.Layout), uint8(1), uint8(m.PieceSteps), uint8(m.Window),
+			bytesOf(m.StreamPtr), bytesOf(m.PieceRows), bytesOf(m.Mask), bytesOf(m.Values), bytesOf(m.Stored),
+			bytesOf(m.RestPtr), bytesOf(m.RestCol))
 	}
-	f.Fuzz(func(t *testing.T, rows uint8, cols uint16, layout, parts, steps, window uint8, ptr, pieceRows, mask, values, stored, restPtr, restCol []byte) {
+	f.Fuzz(func(t *testing.T, rows uint8, cols uint16, layout, parts, steps, window uint8, ptr, pieceRows, mask, values,
+		stored, restPtr, restCol []byte) {
 		m := &lanestream.Matrix[half.F16]{
-			Rows: int(rows), Cols: int(cols), Layout: int(layout), Parts: int(parts), PieceSteps: int(steps), Window: int(window),
-			StreamPtr: numbers[uint32](ptr), PieceRows: numbers[uint32](pieceRows), Mask: numbers[uint32](mask), Values: numbers[half.F16](values),
+			Rows: int(rows), Cols: int(cols), Layout: int(layout), Parts: int(parts), PieceSteps: int(steps),
+			Window:    int(window),
+			StreamPtr: numbers[uint32](ptr), PieceRows: numbers[uint32](pieceRows), Mask: numbers[uint32](mask),
+			Values: numbers[half.F16](values),
 			Stored: numbers[uint32](stored), RestPtr: numbers[uint32](restPtr), RestCol: numbers[uint32](restCol),
 		}
 		if m.Validate() != nil {

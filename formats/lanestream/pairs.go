@@ -69,8 +69,9 @@ var firstTwo = func() (t [16]uint8) {
 	return t
 }()
 
-// count returns how many words quads take, when the upper half of the last one is free or not, and whether it is after them.
-// A quad with two entries takes a word, one with a single entry the upper half that is free or the lower half of a word.
+// count returns how many words quads take, when the upper half of the last one is free or not, and whether it is after
+// them. A quad with two entries takes a word, one with a single entry the upper half that is free or the lower half of
+// a word.
 func count(of []quad, free bool) (words int, after bool) {
 	for _, q := range of {
 		switch {
@@ -156,8 +157,8 @@ type pairChain struct {
 	free bool // the upper half of the last one belongs to no quad yet
 }
 
-// fit returns the quads of a lane in piece j, with no more than two entries each, such that the chain reaches `least` words,
-// and `most` at most.
+// fit returns the quads of a lane in piece j, with no more than two entries each, such that the chain reaches `least`
+// words, and `most` at most.
 func (p *packer[U]) fit(s streamOf, j, lane int, c pairChain, least, most int) []quad {
 	of := p.quadsOf(lane)
 	for i := range of {
@@ -194,8 +195,8 @@ func (p *packer[U]) dropLast(s streamOf, j, lane, i int, of []quad) {
 	p.rest[r] = append(p.rest[r], entry[U]{uint32((s.first+j)*width + col), p.tile[r*width+col]})
 }
 
-// writeQuads writes a lane's values of step k of a piece, and its mask. Slots without an entry have a column that the other
-// one has not.
+// writeQuads writes a lane's values of step k of a piece, and its mask. Slots without an entry have a column that the
+// other one has not.
 func (p *packer[U]) writeQuads(c *pairChain, of []quad, mask []uint32, lane, k int, values []U, stored []uint32) {
 	width := p.steps * StepCols
 	for i, q := range of {
@@ -302,7 +303,8 @@ func (m *Matrix[T]) eachPair(g int, f func(r, col, at int)) {
 			last[l] = Chains*(int(m.StreamPtr[g*m.Parts+q])-1) + 2*l
 		}
 		for n := range s.count * m.PieceSteps {
-			m.eachOfStep(s.mask[n*stepWords(Pairs):], &last, func(r, col, at int) { f(r, (s.first*m.PieceSteps+n)*StepCols+col, at) })
+			m.eachOfStep(s.mask[n*stepWords(Pairs):], &last,
+				func(r, col, at int) { f(r, (s.first*m.PieceSteps+n)*StepCols+col, at) })
 		}
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// restCost is what an entry of the rest costs, in bytes: those that it takes, and the time to fetch a row of B for it alone.
+// restCost is what an entry of the rest costs, in bytes: those that it takes, and the time to fetch a row of B for it
+// alone.
 const restCost = 16
 
 // layout is how a stream's values are laid out.
@@ -16,7 +17,8 @@ type layout struct {
 	rows      int
 }
 
-// planner chooses layouts. Its counts are the entries of each piece, chain by chain: those of piece j begin at chains·j.
+// planner chooses layouts. Its counts are the entries of each piece, chain by chain: those of piece j begin at
+// chains·j.
 type planner struct {
 	window, most int // pieces that a step may read from, rows that a piece may have
 	chains, back int // chains of a stream; rows that may still be read, see limits

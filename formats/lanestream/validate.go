@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that passes can be decoded
-// and multiplied without touching memory outside its arrays. Errors name the array, and the stream or the row.
+// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that passes can be
+// decoded and multiplied without touching memory outside its arrays. Errors name the array, and the stream or the row.
 func (m *Matrix[T]) Validate() error {
 	if err := (Options{Layout: m.Layout, Parts: m.Parts, PieceSteps: m.PieceSteps, Window: m.Window}).check(); err != nil {
 		return err
@@ -44,7 +44,8 @@ func (m *Matrix[T]) checkLengths() error {
 	}
 	streams, steps := m.Groups()*m.Parts, int64(m.Pieces())*int64(m.PieceSteps)
 	switch {
-	case int64(m.Groups())*max(1, steps) > int64(formats.MaxSlots/stepWords(m.Layout)) || int64(m.Rows) >= formats.MaxSlots:
+	case int64(m.Groups())*max(1, steps) > int64(formats.MaxSlots/stepWords(m.Layout)) ||
+		int64(m.Rows) >= formats.MaxSlots:
 		return fmt.Errorf("%w: %d×%d", ErrTooLarge, m.Rows, m.Cols)
 	case len(m.StreamPtr) != streams+1:
 		return fmt.Errorf("lanestream: %d stream pointers for %d streams: need %d", len(m.StreamPtr), streams, streams+1)
@@ -55,7 +56,8 @@ func (m *Matrix[T]) checkLengths() error {
 	case len(m.Values) < len(m.RestCol) || (len(m.Values)-len(m.RestCol))%Chains != 0:
 		return fmt.Errorf("lanestream: %d values with %d in the rest: need a multiple of %d more", len(m.Values), len(m.RestCol), Chains)
 	case len(m.Stored) != (len(m.Values)-len(m.RestCol))/32:
-		return fmt.Errorf("lanestream: %d words say which of %d values are entries", len(m.Stored), len(m.Values)-len(m.RestCol))
+		return fmt.Errorf("lanestream: %d words say which of %d values are entries", len(m.Stored),
+			len(m.Values)-len(m.RestCol))
 	case len(m.RestPtr) != m.Rows+1:
 		return fmt.Errorf("lanestream: %d pointers to the rest for %d rows: need %d", len(m.RestPtr), m.Rows, m.Rows+1)
 	}

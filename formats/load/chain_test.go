@@ -13,8 +13,8 @@ import (
 	"github.com/spmmrun/spmm/formats/load"
 )
 
-// fuzzed makes a matrix of what a fuzzer says: its size, then an entry of four bytes each, row, column and value. Values have
-// any bits; several for one place are added.
+// fuzzed makes a matrix of what a fuzzer says: its size, then an entry of four bytes each, row, column and value.
+// Values have any bits; several for one place are added.
 func fuzzed(data []byte) *formats.CSR[float32] {
 	if len(data) < 2 {
 		return &formats.CSR[float32]{RowPtr: []int64{0}}
@@ -23,7 +23,8 @@ func fuzzed(data []byte) *formats.CSR[float32] {
 	for e := data[2:]; len(e) >= 4 && a.Rows > 0 && a.Cols > 0; e = e[4:] {
 		v := make([]float32, 1)
 		formats.ConvertSlice(v, []float32{float32(int8(e[2])) * float32(e[3]) / 16})
-		a.Row, a.Col, a.Val = append(a.Row, int32(int(e[0])%a.Rows)), append(a.Col, int32(int(e[1])%a.Cols)), append(a.Val, v[0])
+		a.Row, a.Col, a.Val = append(a.Row, int32(int(e[0])%a.Rows)), append(a.Col, int32(int(e[1])%a.Cols)),
+			append(a.Val, v[0])
 	}
 	csr, err := a.ToCSR(formats.SumDuplicates)
 	if err != nil {

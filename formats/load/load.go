@@ -30,8 +30,8 @@ type Options struct {
 	// Loss, if not nil, is set to what rounding a file's float64 data to float32 lost: those of NumPy's, SciPy's and
 	// safetensors' files. Text is rounded once as it is read, and not counted.
 	Loss *formats.Loss
-	// Float64 has Open keep numbers that are read as float64, where they are otherwise rounded to float32: those of text, and
-	// f8 of NumPy, SciPy and dense tensors. A generated matrix, and values drawn for a pattern, are float32, exactly.
+	// Float64 has Open keep numbers that are read as float64, where they are otherwise rounded to float32: those of text,
+	// and f8 of NumPy, SciPy and dense tensors. A generated matrix, and values drawn for a pattern, are float32, exactly.
 	Float64 bool
 	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
 	Seed uint64
@@ -62,8 +62,9 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 	return formats.Convert[float32](e.Sparse()), nil
 }
 
-// Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
-// .safetensors file, with its own element type; a *formats.CSC for SciPy's csc; for all others "csr"; of float32, or with Float64 of float64.
+// Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a .safetensors
+// file, with its own element type; a *formats.CSC for SciPy's csc; for all others "csr"; of float32, or with Float64 of
+// float64.
 //
 // Where Limits.Bytes is 0, a matrix that takes more memory than there is, or reading it does, is refused.
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
@@ -82,7 +83,7 @@ func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 		return open(ctx, path, o)
 	}
 	room := share(free)
-	if o.Float64 { // limits count 8 bytes an entry, of which there are 12
+	if o.Float64 { // limits count 8 bytes an entry, but it takes 12
 		room = room / 3 * 2
 	}
 	o.Limits.Bytes = min(o.Limits.WithDefaults().Bytes, room)
@@ -131,7 +132,7 @@ func open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 	return read(f, size(f), s)
 }
 
-// plain is what Open returns for a CSR matrix.
+// plain is Open's result for a CSR matrix.
 func plain[V npy.Float](a *formats.CSR[V], err error) (formats.Encoded, error) {
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// source is what is being read.
+// source is the input and its limits.
 type source struct {
 	Options
 	ctx         context.Context

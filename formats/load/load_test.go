@@ -66,7 +66,8 @@ func files(t testing.TB) (a *formats.CSR[float32], files map[string][]byte) {
 		"dense.safetensors": func(w io.Writer) error {
 			t := safetensors.NewTensor("w", dense.Data)
 			t.Shape = []int64{int64(a.Rows), int64(a.Cols)}
-			return safetensors.Write(w, &safetensors.File{Metadata: map[string]string{"format": "pt"}, Tensors: []safetensors.Tensor{t}})
+			return safetensors.Write(w, &safetensors.File{Metadata: map[string]string{"format": "pt"},
+				Tensors: []safetensors.Tensor{t}})
 		},
 	} {
 		var b bytes.Buffer
@@ -93,7 +94,8 @@ func TestFile(t *testing.T) {
 	want, types := files(t)
 	ones := &gen.Values{Kind: gen.Ones}
 	for typ, b := range types {
-		for name, data := range map[string][]byte{"a." + typ: b, "a." + typ + ".gz": zip(b), "other": b, "misnamed.txt": zip(b)} {
+		for name, data := range map[string][]byte{"a." + typ: b, "a." + typ + ".gz": zip(b), "other": b,
+			"misnamed.txt": zip(b)} {
 			path := write(t, name, data)
 			a, err := load.File(t.Context(), path, load.Options{Pattern: ones})
 			if err != nil || !a.Equal(want) {
@@ -102,7 +104,8 @@ func TestFile(t *testing.T) {
 			if a, err := fromStdin(t, path, load.Options{Pattern: ones}); err != nil || !a.Equal(want) {
 				t.Errorf("%s as standard input: %v", typ, err)
 			}
-			if m, err := load.Bytes(t.Context(), name, data, load.Options{Pattern: ones}); err != nil || !formats.Convert[float32](m.Sparse()).Equal(want) {
+			if m, err := load.Bytes(t.Context(), name, data, load.Options{Pattern: ones}); err != nil ||
+				!formats.Convert[float32](m.Sparse()).Equal(want) {
 				t.Errorf("%s as bytes named %s: %v", typ, name, err)
 			}
 		}
@@ -202,7 +205,8 @@ func TestErrors(t *testing.T) {
 		{put("a.mtx.bz2", []byte("BZh91AY")), "is compressed by bzip2, which is not supported" + known},
 		{put("a.h5", []byte("\x89HDF\r\n\x1a\n")), "is an HDF5 file, which is not supported" + known},
 		{put("a.tar.gz", zip(tar)), "is a tar archive: unpack it and give the matrix file in it"},
-		{put("complex.mtx", []byte("%%MatrixMarket matrix coordinate complex general\n")), "complex matrices are not supported"},
+		{put("complex.mtx", []byte("%%MatrixMarket matrix coordinate complex general\n")),
+			"complex matrices are not supported"},
 	} {
 		_, err := load.File(t.Context(), tt.path, load.Options{})
 		msg := fmt.Sprint(err)
@@ -267,7 +271,8 @@ func TestLimits(t *testing.T) {
 // What this machine has no memory for is refused before it is made.
 func TestMoreThanMemory(t *testing.T) {
 	const rows, bytesOfEntry = 100_000, 8
-	spec := fmt.Sprintf("gen:uniform,rows=%d,cols=%d,nnz-per-row=%d", rows, formats.MaxDim, memory.Total()/bytesOfEntry/rows+1)
+	spec := fmt.Sprintf("gen:uniform,rows=%d,cols=%d,nnz-per-row=%d", rows, formats.MaxDim,
+		memory.Total()/bytesOfEntry/rows+1)
 	_, err := load.File(t.Context(), spec, load.Options{})
 	if memory.Total() > 0 && (err == nil || !strings.Contains(err.Error(), "beyond the limit of")) {
 		t.Errorf("%s: %v", spec, err)
@@ -310,7 +315,8 @@ func TestMerged(t *testing.T) {
 		{"csr.npz", csr, 1},
 	} {
 		merged := int64(-1)
-		if _, err := load.File(t.Context(), write(t, test.name, test.data), load.Options{Merged: &merged}); err != nil || merged != test.want {
+		if _, err := load.File(t.Context(), write(t, test.name, test.data), load.Options{Merged: &merged}); err != nil ||
+			merged != test.want {
 			t.Errorf("%s: %d entries were merged, want %d (%v)", test.name, merged, test.want, err)
 		}
 	}
@@ -368,7 +374,8 @@ func TestLoss(t *testing.T) {
 		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 0.1\n"), "0 values: all exact"},
 	} {
 		loss := formats.Loss{Values: 99}
-		if _, err := load.File(t.Context(), write(t, c.name, c.data), load.Options{Loss: &loss}); err != nil || loss.String() != c.want {
+		if _, err := load.File(t.Context(), write(t, c.name, c.data), load.Options{Loss: &loss}); err != nil ||
+			loss.String() != c.want {
 			t.Errorf("%s: %v, want %s (%v)", c.name, loss, c.want, err)
 		}
 	}

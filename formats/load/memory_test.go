@@ -40,7 +40,8 @@ func npzFile(t *testing.T, arrays map[string]io.Reader) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z := archive.NewWriter(&out)
-	z.RegisterCompressor(archive.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
+	z.RegisterCompressor(archive.Deflate,
+		func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
 	for name, r := range arrays {
 		w, err := z.Create(name + ".npy")
 		if err != nil {
@@ -65,7 +66,7 @@ func shapeFile(rows, cols int64) io.Reader {
 	return io.MultiReader(npyFile("<i8", "(2,)", 0), bytes.NewReader(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(rows)), uint64(cols))))
 }
 
-// compressed is what is written, by gzip.
+// compressed returns the written bytes, compressed by gzip.
 func compressed(t *testing.T, parts ...io.Reader) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -119,10 +120,12 @@ func TestMemory(t *testing.T) {
 		"coo.npz": npzFile(t, map[string]io.Reader{
 			"format": textFile("coo"), "shape": shapeFile(10, 10), "row": npyFile("|u1", big, n),
 			"col": npyFile("|u1", big, n), "data": npyFile("|b1", big, n)}),
-		"a.npy.gz":           compressed(t, npyFile("|b1", fmt.Sprintf("(%d, 4)", n/4), n)),
-		"pattern.mtx.gz":     compressed(t, strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix coordinate pattern general\n10 10 %d\n", n)), lines("1 1\n", n)),
-		"array.mtx.gz":       compressed(t, strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix array real general\n%d 4\n", n/4)), lines("1\n", n)),
-		"narrow.mtx.gz":      compressed(t, strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix array real general\n4 %d\n", n/4)), lines("1\n", n)),
+		"a.npy.gz":       compressed(t, npyFile("|b1", fmt.Sprintf("(%d, 4)", n/4), n)),
+		"pattern.mtx.gz": compressed(t, strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix coordinate pattern general\n10 10 %d\n", n)), lines("1 1\n", n)),
+		"array.mtx.gz": compressed(t,
+			strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix array real general\n%d 4\n", n/4)), lines("1\n", n)),
+		"narrow.mtx.gz": compressed(t,
+			strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix array real general\n4 %d\n", n/4)), lines("1\n", n)),
 		"a.smtx.gz":          compressed(t, strings.NewReader(fmt.Sprintf("%d, 10, 0\n", n)), lines("0 ", n+1)),
 		"many.safetensors":   compressed(t, safetensorsFile(matrix+strings.Join(tensors, ",")+"}", limit/2*64)),
 		"one.safetensors":    compressed(t, safetensorsFile(fmt.Sprintf(`{"w":{"dtype":"F16","shape":[16,%d],"data_offsets":[0,%d]}}`, n/16, 2*n), 2*n)),
@@ -146,7 +149,8 @@ func TestMemory(t *testing.T) {
 func TestMemoryWithinLimit(t *testing.T) {
 	const n = 1 << 20
 	want := formats.CSRBytes(1, n)
-	file := compressed(t, strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix coordinate pattern general\n1 10 %d\n", n)), lines("1 2\n1 1\n", n/2))
+	file := compressed(t, strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix coordinate pattern general\n1 10 %d\n",
+		n)), lines("1 2\n1 1\n", n/2))
 	path := write(t, "a.mtx.gz", file)
 	var a *formats.CSR[float32]
 	var err error

@@ -1,4 +1,4 @@
-// Quantised weights as checkpoints hold them: a tensor of 8-bit values, and one of scales beside it.
+// Quantised weights as checkpoints hold them: a tensor of 8-bit values, and another of scales.
 
 package load
 
@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
-// scaleNames are what is added to a tensor's name for that of its scales. They multiply the values: "inv" is of those that
-// were divided by.
+// scaleNames are the suffixes that name the tensor of scales. They multiply the values: "inv" is of those that were
+// divided by.
 var scaleNames = []string{"_scale", "_scale_inv", ".scale"}
 
 // quantised returns the kind of a quantised matrix whose values a tensor holds; Invalid: none.
@@ -30,7 +30,8 @@ func quantised(t safetensors.Type) dtype.Type {
 // isScale tells whether a tensor is the scales of another one.
 func isScale(tensors []safetensors.Info, name string) bool {
 	return slices.ContainsFunc(tensors, func(t safetensors.Info) bool {
-		return quantised(t.Type) != dtype.Invalid && slices.ContainsFunc(scaleNames, func(s string) bool { return t.Name+s == name })
+		return quantised(t.Type) != dtype.Invalid &&
+			slices.ContainsFunc(scaleNames, func(s string) bool { return t.Name+s == name })
 	})
 }
 
@@ -76,11 +77,13 @@ func (s *source) readQuantised(r *safetensors.Reader, name string) (*formats.Qua
 	if err != nil {
 		return fail(err)
 	}
-	d, err := dense[float32](safetensors.Tensor{Info: safetensors.Info{Name: scales.Name, Type: scales.Type, Shape: []int64{int64(rows), int64(cols)}}, Data: scales.Data}, nil)
+	d, err := dense[float32](safetensors.Tensor{Info: safetensors.Info{Name: scales.Name, Type: scales.Type,
+		Shape: []int64{int64(rows), int64(cols)}}, Data: scales.Data}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	m, err := formats.NewQuantised(quantised(values.Type), int(values.Shape[0]), int(values.Shape[1]), values.Data, d.Data, rows, cols, false)
+	m, err := formats.NewQuantised(quantised(values.Type), int(values.Shape[0]), int(values.Shape[1]), values.Data, d.Data,
+		rows, cols, false)
 	if err != nil {
 		return fail(err)
 	}

@@ -25,7 +25,8 @@ import (
 
 // Formats returns the formats that Open finds in files. A new one is a line here.
 func Formats() []formats.Format {
-	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, lanestream.Format, nm.Format, sparse24r.Format, hrpb.Format, formats.DenseFormat}
+	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, lanestream.Format, nm.Format,
+		sparse24r.Format, hrpb.Format, formats.DenseFormat}
 }
 
 // Format returns the format of that name.
@@ -73,7 +74,8 @@ func readTensor[V npy.Float](s *source, r *safetensors.Reader) (formats.Encoded,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	if i := slices.IndexFunc(r.Left(), func(t safetensors.Info) bool { return t.Name == name }); quantised(r.Left()[i].Type) != dtype.Invalid {
+	if i := slices.IndexFunc(r.Left(),
+		func(t safetensors.Info) bool { return t.Name == name }); quantised(r.Left()[i].Type) != dtype.Invalid {
 		return s.readQuantised(r, name)
 	}
 	for {
@@ -130,8 +132,8 @@ func isFloat(t safetensors.Type) bool {
 	return slices.Contains([]safetensors.Type{safetensors.F16, safetensors.BF16, safetensors.F32, safetensors.F64}, t)
 }
 
-// dense returns a tensor of two dimensions as a row-major matrix, and adds what rounding float64 lost to loss unless that
-// is nil.
+// dense returns a tensor of two dimensions as a row-major matrix, and adds what rounding float64 lost to loss unless
+// that is nil.
 func dense[V npy.Float](t safetensors.Tensor, loss *formats.Loss) (*formats.Dense[V], error) {
 	rows, cols := int(t.Shape[0]), int(t.Shape[1])
 	switch {
@@ -161,7 +163,7 @@ func dense[V npy.Float](t safetensors.Tensor, loss *formats.Loss) (*formats.Dens
 	return d, nil
 }
 
-// denseOf is dense for a tensor of T, all of which V has.
+// denseOf is dense for a tensor of T, whose values are all values of V.
 func denseOf[T formats.Value, V npy.Float](t safetensors.Tensor, rows, cols int) (*formats.Dense[V], error) {
 	data, err := safetensors.Elements[T](t)
 	if err != nil {

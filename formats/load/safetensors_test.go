@@ -55,8 +55,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// matrixFor returns the matrix of a spec, or for a format that takes only matrices which store every element, one of the same
-// size that does.
+// matrixFor returns the matrix of a spec, or for a format that takes only matrices which store every element, one of
+// the same size that does.
 func matrixFor(t testing.TB, f formats.Format, spec string) *formats.CSR[float32] {
 	t.Helper()
 	a, err := gen.CSR(spec)
@@ -211,7 +211,8 @@ func FuzzOpen(f *testing.F) {
 		}
 		got := e.Sparse()
 		rows, cols := got.Dims()
-		if err := got.Validate(); err != nil || rows != m.Rows || cols != m.Cols || got.NNZ() != m.NNZ || got.Type() != m.Type {
+		if err := got.Validate(); err != nil || rows != m.Rows || cols != m.Cols || got.NNZ() != m.NNZ ||
+			got.Type() != m.Type {
 			t.Errorf("%v: %d×%d of %v, %d entries, from %+v", err, rows, cols, got.Type(), got.NNZ(), m)
 		}
 	})

@@ -61,7 +61,8 @@ func sniff(head []byte, name string) (kind, error) {
 		return kindSafetensors, nil
 	}
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
-	for end, k := range map[string]kind{".mtx": kindMTX, ".smtx": kindSMTX, ".npy": kindNPY, ".npz": kindNPZ, ".safetensors": kindSafetensors} {
+	for end, k := range map[string]kind{".mtx": kindMTX, ".smtx": kindSMTX, ".npy": kindNPY, ".npz": kindNPZ,
+		".safetensors": kindSafetensors} {
 		if strings.HasSuffix(name, end) {
 			return k, nil
 		}

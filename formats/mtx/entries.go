@@ -99,7 +99,7 @@ func (rd *reader[V]) entry(line []byte) error {
 	return nil
 }
 
-// index reads a row or column number of 1 to n at the start of b and returns it from 0, and the rest of b.
+// index reads a row or column number of 1 to n at the start of b and returns it counted from 0, and the bytes after it.
 func (rd *reader[V]) index(b []byte, what string, n int64) (int32, []byte, error) {
 	v, length := text.Int(b)
 	rest := skipBlanks(b[length:])
@@ -115,7 +115,7 @@ func (rd *reader[V]) index(b []byte, what string, n int64) (int32, []byte, error
 	return int32(v - 1), rest, nil
 }
 
-// value reads a value at the start of b and returns it and the rest of b.
+// value reads a value at the start of b and returns it and the bytes after it.
 func (rd *reader[V]) value(b []byte) (V, []byte, error) {
 	v, length, isInteger := text.Decimal[V](b)
 	rest := skipBlanks(b[length:])

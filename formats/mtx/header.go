@@ -29,7 +29,7 @@ const (
 
 var symmetries = map[string]symmetry{"general": general, "symmetric": symmetric, "skew-symmetric": skew}
 
-// banner is what the first line says.
+// banner is the first line's contents.
 type banner struct {
 	array    bool
 	field    field

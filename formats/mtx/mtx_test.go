@@ -56,7 +56,8 @@ func TestRead(t *testing.T) {
 		"coordinate real general\n1 1 1\n1 1 1.000000059604645\n":                        "1×1 (0,0)=1.0000001",
 	} {
 		for name, r := range map[string]io.Reader{
-			"plain": strings.NewReader(banner + in), "by byte": iotest.OneByteReader(strings.NewReader(banner + in)), "gzip": bytes.NewReader(zip(banner + in)),
+			"plain": strings.NewReader(banner + in), "by byte": iotest.OneByteReader(strings.NewReader(banner + in)),
+			"gzip": bytes.NewReader(zip(banner + in)),
 		} {
 			a, err := mtx.Read(r, mtx.Options{})
 			if err != nil {
@@ -211,7 +212,8 @@ func TestWriteThenRead(t *testing.T) {
 // 7.038531e-26 are the shortest digits of a float32, but read as a double they are a tie that rounds to
 // its neighbour.
 func TestWriteAvoidsDoubleRounding(t *testing.T) {
-	want := &formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{0}, Val: []float32{math.Float32frombits(0x15ae43fd)}}
+	want := &formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{0},
+		Val: []float32{math.Float32frombits(0x15ae43fd)}}
 	var file bytes.Buffer
 	if err := mtx.Write(&file, want); err != nil {
 		t.Fatal(err)

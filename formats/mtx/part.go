@@ -28,8 +28,9 @@ type Part struct {
 // ErrWhole says that a file must be read as a whole: it is compressed, an array, or no Matrix Market file at all.
 var ErrWhole = errors.New("the file cannot be read in parts")
 
-// ReadPart reads one of so many parts of a plain coordinate file of a size in bytes, about as long as the others. All of them one
-// after the other have the entries of the file. Options are those of Read; Limits are for the part, and Merged is left alone.
+// ReadPart reads one of `parts` shares of a plain coordinate file of a size in bytes, about as long as the others. All
+// of them one after the other have the entries of the file. Options are those of Read; Limits are for the part, and
+// Merged is left alone.
 func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, error) {
 	if o.Name == "" {
 		o.Name = "input"
@@ -69,7 +70,8 @@ func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, err
 	if err := rd.listed(); err != nil {
 		// Lines are counted only where a number is needed.
 		again := rd
-		again.Scanner, again.entries, again.triangle = text.NewScanner(io.NewSectionReader(r, lo, hi-lo), o.Name), entries[float32]{}, diagonal
+		again.Scanner, again.entries, again.triangle = text.NewScanner(io.NewSectionReader(r, lo, hi-lo), o.Name),
+			entries[float32]{}, diagonal
 		lines, counted := countLines(io.NewSectionReader(r, 0, lo))
 		again.SetLineNumber(lines)
 		return nil, cmp.Or(errors.Join(again.listed(), counted), err) // err if the file has changed meanwhile
@@ -134,7 +136,8 @@ func (rd *reader[V]) listed() error {
 func partOf(rd *reader[float32]) (*Part, error) {
 	p := &Part{
 		Rows: int(rd.rows), Cols: int(rd.cols), Declared: rd.declared, Listed: rd.entries.count,
-		Lower: rd.triangle == lower, Upper: rd.triangle == upper, Entries: &formats.COO[float32]{Rows: int(rd.rows), Cols: int(rd.cols)},
+		Lower: rd.triangle == lower, Upper: rd.triangle == upper, Entries: &formats.COO[float32]{Rows: int(rd.rows),
+			Cols: int(rd.cols)},
 	}
 	if err := rd.Limits.Check(0, rd.cols, rd.entries.count); err != nil {
 		return nil, rd.Errorf("%w", err)

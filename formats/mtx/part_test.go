@@ -29,7 +29,8 @@ func joined(text string, parts int, limits formats.Limits) (*formats.CSR[float32
 			all = &formats.COO[float32]{Rows: p.Rows, Cols: p.Cols}
 		}
 		listed, declared = listed+p.Listed, p.Declared
-		all.Row, all.Col, all.Val = append(all.Row, p.Entries.Row...), append(all.Col, p.Entries.Col...), append(all.Val, p.Entries.Val...)
+		all.Row, all.Col, all.Val = append(all.Row, p.Entries.Row...), append(all.Col, p.Entries.Col...),
+			append(all.Val, p.Entries.Val...)
 	}
 	if listed != declared {
 		return nil, fmt.Errorf("%d of %d entries", listed, declared)
@@ -40,7 +41,8 @@ func joined(text string, parts int, limits formats.Limits) (*formats.CSR[float32
 func TestParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "n")
-		kind := rapid.SampledFrom([]string{"real general", "real symmetric", "real skew-symmetric", "integer general", "pattern general", "pattern symmetric"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"real general", "real symmetric", "real skew-symmetric", "integer general",
+			"pattern general", "pattern symmetric"}).Draw(t, "kind")
 		var lines []string
 		for range rapid.IntRange(0, 60).Draw(t, "entries") {
 			i, j := rapid.IntRange(1, n).Draw(t, "i"), rapid.IntRange(1, n).Draw(t, "j")
@@ -60,7 +62,8 @@ func TestParts(t *testing.T) {
 			lines = append(lines, line)
 		}
 		between := rapid.SampledFrom([]string{"\n", "\r\n", "\n\n", "\n% comment\n"}).Draw(t, "between")
-		text := "%%MatrixMarket matrix coordinate " + kind + "\n% c\n" + fmt.Sprintf("%d %d %d\n", n, n, len(lines)) + strings.Join(lines, between)
+		text := "%%MatrixMarket matrix coordinate " + kind + "\n% c\n" + fmt.Sprintf("%d %d %d\n", n, n, len(lines)) +
+			strings.Join(lines, between)
 		if rapid.Bool().Draw(t, "ends") {
 			text += "\n"
 		}
@@ -103,7 +106,8 @@ func TestPartErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"gzip": zipped, "array": []byte("%%MatrixMarket matrix array real general\n1 1\n2\n"), "nothing": nil, "text": []byte("1 2 3")} {
+	for name, b := range map[string][]byte{"gzip": zipped,
+		"array": []byte("%%MatrixMarket matrix array real general\n1 1\n2\n"), "nothing": nil, "text": []byte("1 2 3")} {
 		if _, err := mtx.ReadPart(bytes.NewReader(b), int64(len(b)), 0, 2, mtx.Options{}); !errors.Is(err, mtx.ErrWhole) {
 			t.Errorf("%s: %v", name, err)
 		}

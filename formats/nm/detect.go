@@ -231,7 +231,7 @@ func (g *grid) wider(w int) *grid {
 	return t
 }
 
-// candidate is a pattern whose N is what the panels seen so far need at least.
+// candidate is a pattern with the least N that suits the panels seen so far.
 type candidate struct {
 	Pattern
 	*grid

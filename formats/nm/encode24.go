@@ -31,7 +31,7 @@ func (m *Matrix[T]) fill24(a *formats.CSR[T], s Shape, i int) bool {
 			values[slot], values[slot+1] = from[e], from[e+1]
 			mask[slot/32] |= 3 << (slot % 32)
 			e += 2
-		case place == 0: // and 1 is kept beside it
+		case place == 0: // and 1 is kept with it
 			places = 1 << 2
 			values[slot] = from[e]
 			mask[slot/32] |= 1 << (slot % 32)

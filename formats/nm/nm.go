@@ -83,8 +83,10 @@ func (p Pattern) Shape(rows, cols int) (Shape, error) {
 	}
 	s := Shape{Panels: slots.Ceil(rows, p.V), Groups: slots.Ceil(cols, p.M*p.W)}
 	columns := int64(s.Groups) * int64(p.N*p.W) // at most 2³², and so 2⁴⁰ for a panel's values
-	if most := formats.MaxSlots / max(1, int64(s.Panels)); columns > formats.MaxSlots || columns*int64(p.V) > most && s.Panels > 0 {
-		return Shape{}, fmt.Errorf("%w: %d×%d as %v has more than %d values", ErrTooLarge, rows, cols, p, int64(formats.MaxSlots))
+	if most := formats.MaxSlots / max(1, int64(s.Panels)); columns > formats.MaxSlots || columns*int64(p.V) > most &&
+		s.Panels > 0 {
+		return Shape{}, fmt.Errorf("%w: %d×%d as %v has more than %d values", ErrTooLarge, rows, cols, p,
+			int64(formats.MaxSlots))
 	}
 	s.Slots = s.Groups * p.N
 	s.Columns = int(columns)

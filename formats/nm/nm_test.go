@@ -163,7 +163,8 @@ func TestEncodeRefuses(t *testing.T) {
 		{"W too large", full, nm.Pattern{N: 2, M: 4, V: 1, W: 65}, "1×65 units", nil},
 		{"column out of range", &bad, nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "row 0", nil},
 		{"first row", full, nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "row 0, group 0 (columns 0 to 3) has 4 entries, and 2:4 allows 2", nm.ErrPattern},
-		{"later row", late, nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "row 7, group 4 (columns 16 to 19) has 3 entries", nm.ErrPattern},
+		{"later row", late, nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "row 7, group 4 (columns 16 to 19) has 3 entries",
+			nm.ErrPattern},
 		{"vectors", late, nm.Pattern{N: 2, M: 4, V: 4, W: 1}, "rows 4 to 7, group 4 (columns 16 to 19) have entries in 4 units, and 2:4 of 4×1 vectors allows 2", nm.ErrPattern},
 		{"blocks", late, nm.Pattern{N: 1, M: 4, V: 4, W: 2}, "rows 0 to 3, group 0 (columns 0 to 7) have entries in 2 units, and 1:4 of 4×2 blocks", nm.ErrPattern},
 		{"the last group", late, nm.Pattern{N: 2, M: 7, V: 1, W: 1}, "row 0, group 0 (columns 0 to 6) has 4", nm.ErrPattern},
@@ -172,7 +173,8 @@ func TestEncodeRefuses(t *testing.T) {
 		{"hardly any entries", &formats.CSR[float32]{Rows: 1 << 15, Cols: 1 << 15, RowPtr: make([]int64, 1<<15+1)},
 			nm.Pattern{N: 2, M: 4, V: 1, W: 1}, " values", nm.ErrTooLarge},
 		{"far too many values", &formats.CSR[float32]{Rows: 1, Cols: math.MaxInt32, RowPtr: make([]int64, 2)},
-			nm.Pattern{N: 64, M: 64, V: 256, W: 64}, fmt.Sprintf("more than %d values", int64(formats.MaxSlots)), nm.ErrTooLarge},
+			nm.Pattern{N: 64, M: 64, V: 256, W: 64}, fmt.Sprintf("more than %d values", int64(formats.MaxSlots)),
+			nm.ErrTooLarge},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -262,7 +264,8 @@ func TestDetectRefuses(t *testing.T) {
 			t.Errorf("%s: %v, %v", test.name, p, err)
 		}
 	}
-	_, err := nm.Detect(dense(9, 300, func(i, j int) bool { return j%2 == 0 || i == 5 && j > 130 }), nm.Search{MinFill: 0.9})
+	_, err := nm.Detect(dense(9, 300, func(i, j int) bool { return j%2 == 0 || i == 5 && j > 130 }),
+		nm.Search{MinFill: 0.9})
 	if err == nil || !strings.Contains(err.Error(), "(row 5 has 64 entries in columns 192 to 255)") {
 		t.Errorf("error %v", err)
 	}
@@ -277,7 +280,8 @@ func TestDetectLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPattern(t)
 		a := draw[half.F16](t, p)
-		v, w := rapid.SampledFrom([]int{1, 4, 8, 32}).Draw(t, "searched V"), rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "searched W")
+		v, w := rapid.SampledFrom([]int{1, 4, 8, 32}).Draw(t, "searched V"), rapid.SampledFrom([]int{1, 2, 4}).Draw(t,
+			"searched W")
 		got, err := nm.Detect(a, nm.Search{V: v, W: w})
 		best, bestCost := nm.Pattern{}, int64(math.MaxInt64)
 		for m := 2; m <= nm.MaxM; m++ {
@@ -348,7 +352,8 @@ func TestPruneRefuses(t *testing.T) {
 	if _, err := nm.Prune(dense(1, 1, func(i, j int) bool { return true }), nm.Pattern{}); err == nil {
 		t.Error("an empty pattern is accepted")
 	}
-	if _, err := nm.PruneDense(&formats.Dense[float32]{Rows: 2, Cols: 2, LD: 1}, nm.Pattern{N: 2, M: 4, V: 1, W: 1}); err == nil {
+	if _, err := nm.PruneDense(&formats.Dense[float32]{Rows: 2, Cols: 2, LD: 1},
+		nm.Pattern{N: 2, M: 4, V: 1, W: 1}); err == nil {
 		t.Error("an invalid matrix is accepted")
 	}
 }
@@ -395,7 +400,8 @@ func TestValidate(t *testing.T) {
 		{"entry past the columns", func(m *M) { m.Index[0] = 0b1000_1000 }, "slot 3 (place 2): an entry in column 6 of 6"},
 		{"entry below the rows", func(m *M) { m.Mask[1] = 0b00_00_10_01 }, "panel 1, group 0, slot 1 (place 1): an entry below the last of 3 rows"},
 		{"value without mask", func(m *M) { m.Values[1] = 9 }, "panel 0, group 0, slot 0 (place 0): row 1 of column 0 is not stored"},
-		{"other units kept", func(m *M) { m.Index[1] = 0b0100_1000 }, "panel 1, group 0: 1 units hold entries, and those kept"},
+		{"other units kept", func(m *M) { m.Index[1] = 0b0100_1000 },
+			"panel 1, group 0: 1 units hold entries, and the ones added to them"},
 	})
 }
 
@@ -463,11 +469,13 @@ func TestFit(t *testing.T) {
 		{"full", dense(9, 70, func(i, j int) bool { return true }), ""},
 		{"sparse", diagonal(300), ""},
 		{"large and sparse", diagonal(600), "row 0 has 1 entries in columns 0 to 63"},
-		{"large and empty", dense(600, 600, func(i, j int) bool { return false }), "nm: a matrix without entries fills no pattern"},
+		{"large and empty", dense(600, 600, func(i, j int) bool { return false }),
+			"nm: a matrix without entries fills no pattern"},
 		{"2:16", p24(600), ""},
 	} {
 		e, err := nm.Format.Encode(test.a, nil)
-		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !errors.Is(err, nm.ErrPattern)) {
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) ||
+			!errors.Is(err, nm.ErrPattern)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 		if err == nil && !formats.Convert[float32](e.Sparse()).Equal(test.a) {

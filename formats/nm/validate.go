@@ -7,9 +7,8 @@ import (
 	"math/bits"
 )
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that
-// passes can be decoded and multiplied without touching memory outside its arrays. Errors name the
-// array, the panel and the slot.
+// Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be decoded and
+// multiplied without touching memory outside its arrays. Errors name the array, the panel and the slot.
 func (m *Matrix[T]) Validate() error {
 	s, err := m.Shape(m.Rows, m.Cols)
 	if err != nil {
@@ -66,7 +65,7 @@ func (m *Matrix[T]) checkPanel(s Shape, p int) error {
 			}
 		}
 		if kept != m.kept(used) {
-			return fmt.Errorf("nm: panel %d, group %d: %d units hold entries, and those kept beside them are not the first others",
+			return fmt.Errorf("nm: panel %d, group %d: %d units hold entries, and the ones added to them are not the first others",
 				p, g, bits.OnesCount64(used))
 		}
 	}

@@ -206,7 +206,8 @@ func (p *parser) descr(h *header) error {
 
 // unsupported returns the error for an element type that is no number this package reads.
 func (h header) unsupported() error {
-	names := map[byte]string{'c': "complex", 'O': "object", 'S': "text", 'U': "text", 'V': "structured or raw", 'M': "date", 'm': "duration"}
+	names := map[byte]string{'c': "complex", 'O': "object", 'S': "text", 'U': "text", 'V': "structured or raw",
+		'M': "date", 'm': "duration"}
 	if name := names[h.kind]; name != "" {
 		return fmt.Errorf("%s arrays are not supported (f2, f4, f8, i1 to i8, u1 to u8, b1)", name)
 	}

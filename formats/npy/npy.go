@@ -21,7 +21,8 @@ type Options struct {
 	// Merged, if not nil, is set by ReadSparse to the number of entries that were added to another at the same
 	// place.
 	Merged *int64
-	// Loss, if not nil, is set to what rounding the elements of an array of f8 (float64) lost, counting none of other types.
+	// Loss, if not nil, is set to what rounding the elements of an array of f8 (float64) lost, counting none of other
+	// types.
 	Loss *formats.Loss
 }
 
@@ -37,7 +38,7 @@ func (o Options) name() string {
 // been read. Errors are one line: NAME: what is wrong.
 func Read(r io.Reader, o Options) (*formats.Dense[float32], error) { return ReadAs[float32](r, o) }
 
-// Float is what elements are read as.
+// Float is the type that elements are read as.
 type Float interface{ float32 | float64 }
 
 // ReadAs is Read with elements of V, which they are rounded to.

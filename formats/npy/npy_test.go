@@ -41,8 +41,9 @@ func TestReadNumPyFiles(t *testing.T) {
 	fraction := func(i, j int) float32 { return n(i, j) / 2 }
 	unsigned := func(i, j int) float32 { return n(i, j) + 5 }
 	tests := map[string]func(i, j int) float32{
-		"f2": fraction, "f4": fraction, "f8": fraction, "f4_big": fraction, "f8_big": fraction, "f4_fortran": fraction, "version2": fraction,
-		"i1": n, "i2": n, "i4": n, "i8": n, "i2_big": n, "u1": unsigned, "u2": unsigned, "u4": unsigned, "u8": unsigned,
+		"f2": fraction, "f4": fraction, "f8": fraction, "f4_big": fraction, "f8_big": fraction, "f4_fortran": fraction,
+		"version2": fraction,
+		"i1":       n, "i2": n, "i4": n, "i8": n, "i2_big": n, "u1": unsigned, "u2": unsigned, "u4": unsigned, "u8": unsigned,
 		"b1": func(i, j int) float32 {
 			if n(i, j) > 0 {
 				return 1
@@ -152,7 +153,8 @@ func TestReadErrors(t *testing.T) {
 		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': (1, -2)}"), `f: header has "-2)}" where a size is expected`},
 		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 99999999999999999999)}"), `f: header has "9999999999999999…" where a size is expected`},
 		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 2)}"), "f: array of 3 dimensions, want 2 (or 1, for one column)"},
-		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': ()}"), "f: array of 0 dimensions, want 2 (or 1, for one column)"},
+		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': ()}"),
+			"f: array of 0 dimensions, want 2 (or 1, for one column)"},
 		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': (3000000000, 1)}"), "f: 3000000000 rows are beyond the limit of 2147483647"},
 		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000, 2000000000)}"), "f: 2000000000×2000000000 elements of 4 bytes are beyond the limit of 68719476736 bytes"},
 		{dict("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), 'x': 1}"), `f: unknown key "x" in the header`},
@@ -160,7 +162,8 @@ func TestReadErrors(t *testing.T) {
 		{dict("{'descr': '<f3', 'fortran_order': False, 'shape': (1, 2)}"), `f: element type "f3" is not supported (f2, f4, f8, i1 to i8, u1 to u8, b1)`},
 		{dict("{'descr': '<f16', 'fortran_order': False, 'shape': (1, 2)}"), `f: element type "f16" is not supported (f2, f4, f8, i1 to i8, u1 to u8, b1)`},
 		{dict("{'descr': '<U2', 'fortran_order': False, 'shape': (1, 2)}"), "f: text arrays are not supported (f2, f4, f8, i1 to i8, u1 to u8, b1)"},
-		{file("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2)}", []float64{1, -1e39}), "f: element 1: -1e+39 is beyond the range of float32"},
+		{file("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2)}", []float64{1, -1e39}),
+			"f: element 1: -1e+39 is beyond the range of float32"},
 	} {
 		_, err := npy.Read(bytes.NewReader(tt.in), npy.Options{Name: "f"})
 		if fmt.Sprint(err) != tt.want {
@@ -171,11 +174,13 @@ func TestReadErrors(t *testing.T) {
 
 func TestSpecialValues(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	d, err := npy.Read(bytes.NewReader(file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", []float64{nan, inf, 1.0 / 3})), npy.Options{})
+	d, err := npy.Read(bytes.NewReader(file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }",
+		[]float64{nan, inf, 1.0 / 3})), npy.Options{})
 	if err != nil || d.Data[0] == d.Data[0] || d.Data[1] != float32(inf) || d.Data[2] != 1.0/3 {
 		t.Errorf("%v (%v)", d, err)
 	}
-	d, err = npy.Read(bytes.NewReader(file("{'descr': '<u8', 'fortran_order': False, 'shape': (2L,), }", []uint64{math.MaxUint64, 1<<63 + 1<<39 + 1})), npy.Options{})
+	d, err = npy.Read(bytes.NewReader(file("{'descr': '<u8', 'fortran_order': False, 'shape': (2L,), }",
+		[]uint64{math.MaxUint64, 1<<63 + 1<<39 + 1})), npy.Options{})
 	if err != nil || d.Data[0] != 1<<64 || d.Data[1] != 1<<63+1<<40 {
 		t.Errorf("%v (%v)", d, err)
 	}
@@ -183,13 +188,15 @@ func TestSpecialValues(t *testing.T) {
 
 // Any type, order and shape reads as what was written; elements are drawn as integers that all hold.
 func TestReadAllTypes(t *testing.T) {
-	types := map[string]any{"f8": float64(0), "f4": float32(0), "i1": int8(0), "i2": int16(0), "i4": int32(0), "i8": int64(0),
+	types := map[string]any{"f8": float64(0), "f4": float32(0), "i1": int8(0), "i2": int16(0), "i4": int32(0),
+		"i8": int64(0),
 		"u1": uint8(0), "u2": uint16(0), "u4": uint32(0), "u8": uint64(0)}
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(0, 300).Draw(t, "rows"), rapid.IntRange(0, 300).Draw(t, "cols")
 		name := rapid.SampledFrom([]string{"f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"}).Draw(t, "type")
 		big, fortran := rapid.Bool().Draw(t, "big"), rapid.Bool().Draw(t, "fortran")
-		want := gen.Dense(rows, cols, rapid.Uint64().Draw(t, "seed"), gen.Values{Kind: gen.Int, Lo: 0, Hi: 127}).Layout(fortran, 0)
+		want := gen.Dense(rows, cols, rapid.Uint64().Draw(t, "seed"),
+			gen.Values{Kind: gen.Int, Lo: 0, Hi: 127}).Layout(fortran, 0)
 		var order binary.ByteOrder = binary.LittleEndian
 		mark, pythonBool := "<", "False"
 		if big {
@@ -199,7 +206,8 @@ func TestReadAllTypes(t *testing.T) {
 			pythonBool = "True"
 		}
 		var b bytes.Buffer
-		b.Write(file(fmt.Sprintf("{'descr': '%s%s', 'fortran_order': %s, 'shape': (%d, %d), }", mark, name, pythonBool, rows, cols), []byte{}))
+		b.Write(file(fmt.Sprintf("{'descr': '%s%s', 'fortran_order': %s, 'shape': (%d, %d), }", mark, name, pythonBool, rows,
+			cols), []byte{}))
 		data := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(types[name])), len(want.Data), len(want.Data))
 		for i, x := range want.Data {
 			data.Index(i).Set(reflect.ValueOf(x).Convert(data.Type().Elem()))
@@ -291,7 +299,8 @@ func TestReadSparseErrors(t *testing.T) {
 		{"format", file("{'descr': '<U3', 'fortran_order': False, 'shape': (), }", []int32{'c', 's', 'r'}), "<nil>"},
 		{"data", nil, `f: no array "data": not written by scipy.sparse.save_npz`},
 		{"format", vector("<i4", 1, []int32{7}), "f: format.npy: is not a short text"},
-		{"format", file("{'descr': '|S3', 'fortran_order': False, 'shape': (), }", []byte("dia")), `f: sparse format "dia" is not supported (csr, csc or coo)`},
+		{"format", file("{'descr': '|S3', 'fortran_order': False, 'shape': (), }", []byte("dia")),
+			`f: sparse format "dia" is not supported (csr, csc or coo)`},
 		{"shape", vector("<i8", 3, []int64{2, 3, 4}), "f: shape.npy: 3 elements, want 2"},
 		{"shape", vector("<i8", 2, []int64{-2, 3}), "f: negative size -2×3"},
 		{"shape", vector("<f8", 2, []float64{2, 3}), "f: shape.npy: element type f8, want an integer"},
@@ -306,7 +315,8 @@ func TestReadSparseErrors(t *testing.T) {
 		{"data", vector("<c8", 3, make([]float32, 6)), "f: data.npy: complex arrays are not supported (f2, f4, f8, i1 to i8, u1 to u8, b1)"},
 		{"data", vector("<f4", 3, []float32{1}), "f: data.npy: ends inside the array of 3 elements"},
 		{"data", file("{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,), }", []float32{1}), "f: data.npy: 1099511627776 elements are beyond the limit of 8589934592"},
-		{"data", file("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 1), }", []float32{1, 2, 3}), "f: data.npy: 2 dimensions, want 1"},
+		{"data", file("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 1), }", []float32{1, 2, 3}),
+			"f: data.npy: 2 dimensions, want 1"},
 	} {
 		replace := map[string][]byte{}
 		if tt.member != "" {
@@ -328,7 +338,8 @@ func TestDamagedArchive(t *testing.T) {
 	}
 	at := bytes.Index(f, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1.5)))
 	f[at]++
-	if _, err := npy.ReadSparse(bytes.NewReader(f), int64(len(f)), npy.Options{Name: "f"}); fmt.Sprint(err) != "f: data.npy: zip: checksum error" {
+	if _, err := npy.ReadSparse(bytes.NewReader(f), int64(len(f)),
+		npy.Options{Name: "f"}); fmt.Sprint(err) != "f: data.npy: zip: checksum error" {
 		t.Error(err)
 	}
 	if _, err := npy.ReadSparse(bytes.NewReader(b[:len(b)-30]), int64(len(b)-30), npy.Options{Name: "f"}); err == nil {
@@ -378,7 +389,8 @@ func FuzzRead(f *testing.F) {
 func FuzzReadSparse(f *testing.F) {
 	addFiles(f, ".npz", "csr", "csr_stored", "csc", "coo", "bsr")
 	f.Fuzz(func(t *testing.T, in []byte) {
-		a, err := npy.ReadSparse(bytes.NewReader(in), int64(len(in)), npy.Options{Limits: formats.Limits{Rows: 1e5, Cols: 1e5, NNZ: 1e5}})
+		a, err := npy.ReadSparse(bytes.NewReader(in), int64(len(in)),
+			npy.Options{Limits: formats.Limits{Rows: 1e5, Cols: 1e5, NNZ: 1e5}})
 		formatstest.Read(t, a, err)
 	})
 }
@@ -472,9 +484,11 @@ func TestLoss(t *testing.T) {
 		descr string
 		data  any
 		want  formats.Loss
-	}{{"<f8", wide, lost}, {">f8", big, lost}, {"<f4", []float32{1, 0.1, 2}, formats.Loss{}}, {"<i8", []int64{1, 2, 3}, formats.Loss{}}} {
+	}{{"<f8", wide, lost}, {">f8", big, lost}, {"<f4", []float32{1, 0.1, 2}, formats.Loss{}},
+		{"<i8", []int64{1, 2, 3}, formats.Loss{}}} {
 		got := formats.Loss{Values: 99}
-		if _, err := npy.Read(bytes.NewReader(vector(c.descr, 3, c.data)), npy.Options{Loss: &got}); err != nil || got != c.want {
+		if _, err := npy.Read(bytes.NewReader(vector(c.descr, 3, c.data)), npy.Options{Loss: &got}); err != nil ||
+			got != c.want {
 			t.Errorf("%s: %+v, want %+v (%v)", c.descr, got, c.want, err)
 		}
 		z := npz(map[string][]byte{"data": vector(c.descr, 3, c.data)})
@@ -521,7 +535,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// full takes so many bytes and no more.
+// full accepts `room` bytes and no more.
 type full struct{ room int }
 
 var errFull = errors.New("no space left")

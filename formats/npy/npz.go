@@ -204,7 +204,7 @@ func (f *archive[V]) compressed(rows, cols int, lim formats.Limits) (*formats.CS
 	return f.merged(nnz, a, err)
 }
 
-// fit returns the first n elements of s, and keeps no memory for the rest, which SciPy ignores too.
+// fit returns the first n elements of s, and keeps no memory for the others, which SciPy ignores too.
 func fit[E any](s []E, n int64) []E {
 	if n < int64(len(s)) {
 		return slices.Clone(s[:n])
@@ -247,7 +247,7 @@ func (f *archive[V]) coordinates(rows, cols int) (*formats.CSR[V], error) {
 	return f.merged(n, a, err)
 }
 
-// merged sets Merged for a matrix of which n entries were read, and returns it and the error.
+// merged sets Merged for a matrix whose file had n entries, and returns it and the error.
 func (f archive[V]) merged(n int64, a *formats.CSR[V], err error) (*formats.CSR[V], error) {
 	if err == nil && f.Merged != nil {
 		*f.Merged = n - a.NNZ()
@@ -279,7 +279,8 @@ func writeSparse[V Float](w io.Writer, a *formats.CSR[V]) error {
 		shape       []int
 	}{
 		{"indices", "<i4", func(w io.Writer) error { return writeInts(w, a.ColIdx, 4) }, []int{len(a.ColIdx)}},
-		{"indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) }, []int{len(a.RowPtr)}},
+		{"indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) },
+			[]int{len(a.RowPtr)}},
 		{"format", "|S3", func(w io.Writer) error { _, err := io.Copy(w, strings.NewReader("csr")); return err }, nil},
 		{"shape", "<i8", func(w io.Writer) error { return writeInts(w, []int64{int64(a.Rows), int64(a.Cols)}, 8) }, []int{2}},
 		{"data", descrOf[V](), func(w io.Writer) error { return writeValues(w, a.Val) }, []int{len(a.Val)}},

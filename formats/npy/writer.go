@@ -10,7 +10,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// Writer writes a matrix of which only some rows are in memory at a time.
+// Writer writes a matrix that need not be in memory as a whole, some rows at a time.
 type Writer[T formats.Value] struct {
 	w          *bufio.Writer
 	rows, cols int // that are still to come, and of each

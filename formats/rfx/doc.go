@@ -12,8 +12,8 @@
 // gradual underflow and overflow to an infinity. A result of zero is +0 always. Elements that are not
 // finite are left out of E and q, and decide the outputs they are part of: see Class.
 //
-// With alpha and beta, C' = RNE32(alpha·C[i,j] + beta·C), rounded once more: see Scale. A bias is added to that and rounded
-// a third time (Biased), and ReLU comes last.
+// With alpha and beta, C' = RNE32(alpha·C[i,j] + beta·C), rounded once more: see Scale. A bias is added to that and
+// rounded a third time (Biased), and ReLU comes last.
 //
 // That is all there is to it: what digits the integers are cut into, in what order they are summed, in
 // how many parts and by what unit is free, since integer sums do not depend on it. docs/reproducible.md

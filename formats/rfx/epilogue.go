@@ -2,8 +2,8 @@
 
 package rfx
 
-// Biased returns RNE32(y + bias): the exact sum, rounded once; zero is +0. Operands that are not finite decide as in a sum
-// of products.
+// Biased returns RNE32(y + bias): the exact sum, rounded once; zero is +0. Operands that are not finite decide as in a
+// sum of products.
 func Biased(y, bias float32) float32 { return Scale(1, y, 1, bias) }
 
 // ReLU returns y where it is above 0 or NaN, else +0.

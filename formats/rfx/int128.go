@@ -80,15 +80,15 @@ func (t Int128) shiftRounded(n int) uint32 {
 	if n > 127 {
 		return 0 // t < 2¹²⁷ is at most half, and half goes to the even 0
 	}
-	var whole, half, rest uint64 // half is the bit below whole, rest those below that
+	var whole, half, low uint64 // half is the bit below whole, low those below that
 	if s := n - 1; s < 64 {
 		x := lo>>s | hi<<1<<(63-s) // t >> (n-1)
-		whole, half, rest = x>>1, x&1, lo&(1<<s-1)
+		whole, half, low = x>>1, x&1, lo&(1<<s-1)
 	} else {
 		x := hi >> (s - 64)
-		whole, half, rest = x>>1, x&1, hi&(1<<(s-64)-1)|lo
+		whole, half, low = x>>1, x&1, hi&(1<<(s-64)-1)|lo
 	}
-	if half == 1 && (rest != 0 || whole&1 == 1) {
+	if half == 1 && (low != 0 || whole&1 == 1) {
 		whole++
 	}
 	return uint32(whole)

@@ -126,7 +126,8 @@ func Cols[T formats.Value](b *formats.Dense[T]) []Range {
 	return rs
 }
 
-// RowsToZero returns how many finite entries of a other than 0 are 0 when quantised with p, given the ranges of a's rows.
+// RowsToZero returns how many finite entries of a other than 0 are 0 when quantised with p, given the ranges of a's
+// rows.
 func RowsToZero[T formats.Value](a *formats.CSR[T], rows []Range, p P) int64 {
 	var total atomic.Int64
 	par.Rows(a.RowPtr, 1<<14, func(lo, hi int) {
@@ -165,8 +166,8 @@ func ColsToZero[T formats.Value](b *formats.Dense[T], cols []Range, p P) int64 {
 	return total.Load()
 }
 
-// toZero returns 1 if a finite x other than 0 is 0 when quantised among elements of range r, else 0. Half a unit goes to
-// the even 0.
+// toZero returns 1 if a finite x other than 0 is 0 when quantised among elements of range r, else 0. Half a unit goes
+// to the even 0.
 func (p P) toZero(x float32, r Range) int64 {
 	if x != 0 && math.Abs(float64(x)) <= math.Ldexp(1, p.L(r.E())-1) {
 		return 1

@@ -106,7 +106,8 @@ func TestLargestElements(t *testing.T) {
 		}
 	}
 	for e := -149; e <= 127; e++ {
-		for _, m := range []float64{1, 1 + 0x1p-23, 2039.0 / 1024, 2039.0/1024 + 0x1p-23, 2039.0/1024 - 0x1p-23, 2 - 0x1p-23} {
+		for _, m := range []float64{1, 1 + 0x1p-23, 2039.0 / 1024, 2039.0/1024 + 0x1p-23, 2039.0/1024 - 0x1p-23,
+			2 - 0x1p-23} {
 			if x := float32(math.Ldexp(m, e)); rfx.IsFinite(x) {
 				checkE(t, x)
 				checkMax(t, -x)
@@ -119,7 +120,8 @@ func TestQuantise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, p := anyFloat(t, "x"), anyPrecision(t)
 		least := rfx.RangeOf(x).E()
-		e := min(128, least+rapid.SampledFrom([]int{0, 1, 5, 13, 14, 15, 22, 23, 24, 30, 31, 38, 46, 47, 70, 300}).Draw(t, "above"))
+		e := min(128, least+rapid.SampledFrom([]int{0, 1, 5, 13, 14, 15, 22, 23, 24, 30, 31, 38, 46, 47, 70, 300}).Draw(t,
+			"above"))
 		want := rne(scaled(exact(float64(x)), -p.L(e)))
 		if got := rfx.Quantise(x, p.L(e)); want.Cmp(big.NewInt(got)) != 0 {
 			t.Fatalf("q(%g) with p=%d, E=%d is %d, want %v", x, p, e, got, want)
@@ -223,7 +225,8 @@ func TestRound(t *testing.T) {
 		b.Lsh(b, 64).Add(b, new(big.Int).SetUint64(x.Lo))
 		want := float32Of(scaled(new(big.Float).SetPrec(2000).SetInt(b), scale))
 		if got := x.Round(scale); !same(got, want) {
-			t.Fatalf("%v·2^%d rounds to %g (%x), want %g (%x)", b, scale, got, math.Float32bits(got), want, math.Float32bits(want))
+			t.Fatalf("%v·2^%d rounds to %g (%x), want %g (%x)", b, scale, got, math.Float32bits(got), want,
+				math.Float32bits(want))
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -239,7 +242,8 @@ func TestRound(t *testing.T) {
 		for _, low := range []int64{0, 1, -1, 3, 4, 5} {
 			x := rfx.Int(1).Shl(uint(at)).Add(rfx.Int(low).Shl(uint(max(0, at-25))))
 			for _, y := range []rfx.Int128{x, x.Add(rfx.Int(1)), x.Add(rfx.Int(-1))} {
-				for _, scale := range []int{0, -at, -149 - at, -150 - at, -130 - at, -173, -174, -175, 127 - at, 126 - at, 104, 228, -390} {
+				for _, scale := range []int{0, -at, -149 - at, -150 - at, -130 - at, -173, -174, -175, 127 - at, 126 - at, 104, 228,
+					-390} {
 					check(t, y, scale)
 					check(t, y.Neg(), scale)
 				}
@@ -323,7 +327,8 @@ func TestPackPanels(t *testing.T) {
 
 // That many products of the largest digits fit the accumulator, and one more entry may not.
 func TestMaxTerms(t *testing.T) {
-	for _, c := range []struct{ bits, n, acc int }{{8, 2, 32}, {8, 3, 32}, {8, 4, 32}, {8, 6, 32}, {12, 4, 32}, {24, 2, 64}, {16, 2, 64}} {
+	for _, c := range []struct{ bits, n, acc int }{{8, 2, 32}, {8, 3, 32}, {8, 4, 32}, {8, 6, 32}, {12, 4, 32},
+		{24, 2, 64}, {16, 2, 64}} {
 		terms := rfx.MaxTerms(c.bits, c.n, c.acc)
 		entry := new(big.Int).Mul(big.NewInt(int64(c.n)), new(big.Int).Lsh(big.NewInt(1), uint(2*(c.bits-1))))
 		limit := new(big.Int).Lsh(big.NewInt(1), uint(c.acc-1))
@@ -432,7 +437,8 @@ func TestDotNonFinite(t *testing.T) {
 			row, col = row.Join(rfx.RangeOf(c.a[k])), col.Join(rfx.RangeOf(c.b[k]))
 		}
 		for _, p := range rfx.All {
-			if got := rfx.Dot(p, row, col, c.a, c.b); !same(got, c.want) && (c.want == c.want || math.Float32bits(got) != 0x7fc00000) {
+			if got := rfx.Dot(p, row, col, c.a, c.b); !same(got, c.want) &&
+				(c.want == c.want || math.Float32bits(got) != 0x7fc00000) {
 				t.Errorf("p=%d: %v · %v is %v, want %v", p, c.a, c.b, got, c.want)
 			}
 		}
@@ -546,7 +552,7 @@ func ExampleDot() {
 	// p = 31 true 3
 }
 
-// What is counted as rounded to 0 is what quantising gives.
+// Elements counted as rounded to 0 are those that quantising makes 0.
 func TestToZero(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	a := &formats.CSR[float32]{Rows: 40, Cols: 50, RowPtr: []int64{0}}
@@ -565,7 +571,8 @@ func TestToZero(t *testing.T) {
 		}
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
-	b := &formats.Dense[float32]{Rows: a.Cols, Cols: a.Rows, LD: a.Cols, ColMajor: true, Data: a.Val} // its columns are a's rows
+	// its columns are a's rows
+	b := &formats.Dense[float32]{Rows: a.Cols, Cols: a.Rows, LD: a.Cols, ColMajor: true, Data: a.Val}
 	ranges := rfx.Rows(a)
 	for _, p := range rfx.All {
 		want := int64(0)

@@ -8,10 +8,10 @@
 //	H bytes   JSON, then spaces
 //	          {"__metadata__": {"key": "text", …},
 //	           "name": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}, …}
-//	the rest  the elements; offsets count from here
+//	data      the elements; offsets count from here
 //
-// The tensors cover the rest without gaps and without overlap. Write puts those of larger elements
-// first and ends the header at a multiple of 8 bytes, so that every tensor is aligned in the file.
+// The tensors cover the data without gaps and without overlap. Write puts those of larger elements first and ends the
+// header at a multiple of 8 bytes, so that every tensor is aligned in the file.
 //
 // A Reader goes through a file in one pass. It trusts no number in it: the header is checked whole
 // before any tensor is read, and memory grows with what has been read.
@@ -23,7 +23,8 @@
 //
 //	format    "csr", "cvse" or another format's name
 //	version   of that format's arrays, from 1
-//	dtype     type of the values: "f16", "bf16" or "f32", of formats csr and dense also "f64"; of format quantised "s8" or "e4m3"
+//	dtype     type of the values: "f16", "bf16" or "f32"; of formats csr and dense also "f64", of quantised "s8" or
+//	          "e4m3"
 //	rows, cols, nnz
 //
 // and a number for each parameter of the format, such as v and align for cvse. All are decimal texts.

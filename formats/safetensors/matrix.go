@@ -84,7 +84,8 @@ func describe(metadata map[string]string, l formats.Limits) (*formats.Container,
 	m.Version, m.Rows, m.Cols, m.NNZ = int(version), int(rows), int(cols), nnz
 	var err error
 	m.Type, err = dtype.Parse(metadata[keyType])
-	if err != nil || !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64, dtype.S8, dtype.E4M3}, m.Type) {
+	if err != nil || !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64, dtype.S8, dtype.E4M3},
+		m.Type) {
 		return nil, fmt.Errorf("%s %q in the metadata is none of f16, bf16, f32, f64, s8, e4m3", keyType, metadata[keyType])
 	}
 	for key, text := range metadata {

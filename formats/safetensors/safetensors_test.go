@@ -51,14 +51,16 @@ func TestLayout(t *testing.T) {
 	const header = `{"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]},"__metadata__":{"made by":"hand"},` +
 		`"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"s":{"dtype":"BOOL","shape":[],"data_offsets":[11,12]},` +
 		`"none":{"dtype":"I64","shape":[0,9],"data_offsets":[12,12]}}   `
-	f, err := safetensors.Read(bytes.NewReader(file(header, "\x00\x00\x80\x3f\x00\x00\x00\xc0\x01\x02\x03\x01")), safetensors.Options{})
+	f, err := safetensors.Read(bytes.NewReader(file(header, "\x00\x00\x80\x3f\x00\x00\x00\xc0\x01\x02\x03\x01")),
+		safetensors.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &safetensors.File{
 		Metadata: map[string]string{"made by": "hand"},
 		Tensors: []safetensors.Tensor{
-			{Info: safetensors.Info{Name: "a", Type: safetensors.F32, Shape: []int64{2, 1}}, Data: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}},
+			{Info: safetensors.Info{Name: "a", Type: safetensors.F32, Shape: []int64{2, 1}},
+				Data: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}},
 			{Info: safetensors.Info{Name: "b", Type: safetensors.U8, Shape: []int64{3}}, Data: []byte{1, 2, 3}},
 			{Info: safetensors.Info{Name: "s", Type: safetensors.Bool, Shape: []int64{}}, Data: []byte{1}},
 			{Info: safetensors.Info{Name: "none", Type: safetensors.I64, Shape: []int64{0, 9}}},
@@ -70,7 +72,8 @@ func TestLayout(t *testing.T) {
 	if x, err := safetensors.Elements[float32](f.Tensors[0]); err != nil || len(x) != 2 || x[0] != 1 || x[1] != -2 {
 		t.Errorf("elements %v, %v", x, err)
 	}
-	if _, err := safetensors.Elements[int32](f.Tensors[0]); fmt.Sprint(err) != `tensor "a" has elements of type F32, want I32` {
+	_, err = safetensors.Elements[int32](f.Tensors[0])
+	if want := `tensor "a" has elements of type F32, want I32`; fmt.Sprint(err) != want {
 		t.Error(err)
 	}
 }
@@ -88,7 +91,8 @@ func TestReadRefuses(t *testing.T) {
 		{"half a length", []byte("abc"), "ends inside the header's length"},
 		{"a text", []byte("%%MatrixMarket matrix"), "no safetensors data: a header of"},
 		{"a long header", file("", "")[:8:8], "the header is no JSON object"},
-		{"a header that is not there", binary.LittleEndian.AppendUint64(nil, 99e6), "ends inside the header of 99000000 bytes"},
+		{"a header that is not there", binary.LittleEndian.AppendUint64(nil, 99e6),
+			"ends inside the header of 99000000 bytes"},
 		{"one byte more than allowed", binary.LittleEndian.AppendUint64(nil, safetensors.MaxHeader+1), "a header of 100000001 bytes"},
 		{"no object", file("[]", ""), "the header is no JSON object"},
 		{"a space first", file(" {}", ""), "the header is no JSON object"},
@@ -113,7 +117,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a gap", file(one("U8", "[1]", "[1,2]"), "12"), "starts at byte 1, and no tensor has those from 0 on"},
 		{"overlap", file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, "123"), `tensor "y": starts at byte 1, inside another`},
 		{"cut off", file(one("U8", "[9000000000]", "[0,9000000000]"), "1234"), `ends inside tensor "x"`},
-		{"beyond the limit", file(one("U8", "[90000000000]", "[0,90000000000]"), "1234"), `tensors of 90000000000 bytes are beyond the limit`},
+		{"beyond the limit", file(one("U8", "[90000000000]", "[0,90000000000]"), "1234"),
+			`tensors of 90000000000 bytes are beyond the limit`},
 		{"more behind", file(one("U8", "[1]", "[0,1]"), "12"), "goes on behind the last tensor"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,7 +134,8 @@ func TestReadRefuses(t *testing.T) {
 func TestReader(t *testing.T) {
 	var b bytes.Buffer
 	err := safetensors.Write(&b, &safetensors.File{Tensors: []safetensors.Tensor{
-		safetensors.NewTensor("small", []uint8{1, 2, 3}), safetensors.NewTensor("large", make([]uint64, 3000)), safetensors.NewTensor("x", []int16{7}),
+		safetensors.NewTensor("small", []uint8{1, 2, 3}), safetensors.NewTensor("large", make([]uint64, 3000)),
+		safetensors.NewTensor("x", []int16{7}),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -183,11 +189,13 @@ func TestWriteRefuses(t *testing.T) {
 		`unknown element type "F4"`:                {unknown},
 		`tensor "__metadata__": the name is taken`: {reserved},
 	} {
-		if err := safetensors.Write(io.Discard, &safetensors.File{Tensors: ts}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := safetensors.Write(io.Discard, &safetensors.File{Tensors: ts}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := safetensors.Write(brokenWriter{}, &safetensors.File{Tensors: []safetensors.Tensor{x}}); !errors.Is(err, os.ErrClosed) {
+	if err := safetensors.Write(brokenWriter{}, &safetensors.File{Tensors: []safetensors.Tensor{x}}); !errors.Is(err,
+		os.ErrClosed) {
 		t.Errorf("%v, want the writer's error", err)
 	}
 }
@@ -334,7 +342,8 @@ func ExampleWriteMatrix() {
 
 func BenchmarkRead(b *testing.B) {
 	var f bytes.Buffer
-	if err := safetensors.Write(&f, &safetensors.File{Tensors: []safetensors.Tensor{safetensors.NewTensor("x", make([]float32, 16<<20))}}); err != nil {
+	large := safetensors.NewTensor("x", make([]float32, 16<<20))
+	if err := safetensors.Write(&f, &safetensors.File{Tensors: []safetensors.Tensor{large}}); err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(f.Len()))

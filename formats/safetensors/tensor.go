@@ -82,7 +82,7 @@ type Tensor struct {
 	Data []byte
 }
 
-// File is what a file holds.
+// File is a file's contents.
 type File struct {
 	Metadata map[string]string
 	Tensors  []Tensor

@@ -19,9 +19,11 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	want := &formats.CSR[float32]{Rows: 3, Cols: 5, RowPtr: []int64{0, 2, 2, 4}, ColIdx: []int32{0, 3, 1, 4}, Val: []float32{1, 1, 1, 1}}
+	want := &formats.CSR[float32]{Rows: 3, Cols: 5, RowPtr: []int64{0, 2, 2, 4}, ColIdx: []int32{0, 3, 1, 4},
+		Val: []float32{1, 1, 1, 1}}
 	for _, in := range []string{
-		"3, 5, 4\n0 2 2 4\n0 3 1 4\n", "3 5 4\n0 2 2 4 \n0 3 1 4 ", "3,5,4\r\n0 2 2 4\r\n3 0 4 1\r\n", "3\n5\n4\n0\n2\n2\n4\n0\n3\n1\n4",
+		"3, 5, 4\n0 2 2 4\n0 3 1 4\n", "3 5 4\n0 2 2 4 \n0 3 1 4 ", "3,5,4\r\n0 2 2 4\r\n3 0 4 1\r\n",
+		"3\n5\n4\n0\n2\n2\n4\n0\n3\n1\n4",
 	} {
 		a, err := smtx.Read(iotest.OneByteReader(strings.NewReader(in)), smtx.Options{})
 		if err != nil || !a.Equal(want) || a.Validate() != nil {
@@ -32,7 +34,8 @@ func TestRead(t *testing.T) {
 	if err != nil || a.Validate() != nil || a.Cols != 7 {
 		t.Errorf("empty matrix: %+v (%v)", a, err)
 	}
-	a, err = smtx.Read(strings.NewReader("2 3 2 0 1 2 2 1"), smtx.Options{Value: func(i, j int) float32 { return float32(10*i + j) }})
+	a, err = smtx.Read(strings.NewReader("2 3 2 0 1 2 2 1"),
+		smtx.Options{Value: func(i, j int) float32 { return float32(10*i + j) }})
 	if err != nil || !slices.Equal(a.Val, []float32{2, 11}) {
 		t.Errorf("values %v (%v)", a.Val, err)
 	}

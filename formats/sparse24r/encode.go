@@ -12,8 +12,8 @@ import (
 // grain is the entries that a core takes at least.
 const grain = 1 << 14
 
-// Encode packs a. It uses all cores and takes time proportional to the entries and to half of the matrix's size. A matrix
-// of more than formats.MaxSlots slots is ErrTooLarge of formats.
+// Encode packs a. It uses all cores and takes time proportional to the entries and to half of the matrix's size. A
+// matrix of more than formats.MaxSlots slots is ErrTooLarge of formats.
 func Encode[T formats.Value](a *formats.CSR[T]) (*Matrix[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	return a
 }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
-// arrays.
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
+// other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded {
 	out := *m
 	out.Pairs.Values, out.Rest.Values = nil, nil

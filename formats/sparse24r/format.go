@@ -58,8 +58,8 @@ func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 // PanelRows returns 1: rows share what is fetched for the remainder only.
 func (m *Matrix[T]) PanelRows() int { return 1 }
 
-// PanelCols appends to dst the columns that Pairs keeps for row p, which may lie past the matrix in the last group, and those of
-// its panel in Rest.
+// PanelCols appends to dst the columns that Pairs keeps for row p, which may lie past the matrix in the last group, and
+// those of its panel in Rest.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	dst = m.Pairs.PanelCols(dst, p)
 	return m.Rest.PanelCols(dst, p/PanelRows)

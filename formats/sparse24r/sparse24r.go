@@ -48,16 +48,18 @@ func (m *Matrix[T]) Details() []formats.Detail {
 	if n := m.NNZ(); n > 0 {
 		part = float64(m.Rest.NNZ()) / float64(n)
 	}
-	return []formats.Detail{{Name: "part of the entries in the remainder", Value: part}, {Name: "vectors of the remainder", Value: float64(len(m.Rest.ColInd))}}
+	return []formats.Detail{{Name: "part of the entries in the remainder", Value: part},
+		{Name: "vectors of the remainder", Value: float64(len(m.Rest.ColInd))}}
 }
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that passes can be decoded and
+// Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be decoded and
 // multiplied without touching memory outside its arrays.
 func (m *Matrix[T]) Validate() error {
 	pairs, rest := &m.Pairs, &m.Rest
 	switch {
 	case pairs.Rows != m.Rows || pairs.Cols != m.Cols || rest.Rows != m.Rows || rest.Cols != m.Cols:
-		return fmt.Errorf("sparse24r: parts of %d×%d and %d×%d of a matrix of %d×%d", pairs.Rows, pairs.Cols, rest.Rows, rest.Cols, m.Rows, m.Cols)
+		return fmt.Errorf("sparse24r: parts of %d×%d and %d×%d of a matrix of %d×%d", pairs.Rows, pairs.Cols, rest.Rows,
+			rest.Cols, m.Rows, m.Cols)
 	case pairs.Pattern != nm.Sparse24:
 		return fmt.Errorf("sparse24r: pairs of %v, not %v", pairs.Pattern, nm.Sparse24)
 	case rest.V != PanelRows || rest.Align != PanelRows:

@@ -72,14 +72,16 @@ func TestStats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := formats.Stats{StoredBytes: 4*8 + 4*2 + 4*2 + 4*(2+16+8+1) + 4*256, Slots: 8 + 256, MACs: 8 + 256, Gathers: 8 + 16, Longest: 16, Fill: 9.0 / 264}
+	want := formats.Stats{StoredBytes: 4*8 + 4*2 + 4*2 + 4*(2+16+8+1) + 4*256, Slots: 8 + 256, MACs: 8 + 256, Gathers: 8 +
+		16, Longest: 16, Fill: 9.0 / 264}
 	if got := m.Stats(); got != want {
 		t.Errorf("stats %+v, want %+v", got, want)
 	}
 	if d := m.Details(); len(d) != 2 || d[0].Value != 3.0/9 || d[1].Value != 16 {
 		t.Errorf("details %v", d)
 	}
-	if cols := m.PanelCols([]uint32{9}, 1); len(cols) != 1+4+16 || !slices.Equal(cols[:8], []uint32{9, 0, 2, 4, 5, 3, 6, 7}) {
+	if cols := m.PanelCols([]uint32{9}, 1); len(cols) != 1+4+16 ||
+		!slices.Equal(cols[:8], []uint32{9, 0, 2, 4, 5, 3, 6, 7}) {
 		t.Errorf("row 1 fetches %d", cols)
 	}
 }

@@ -123,7 +123,7 @@ func (m *Matrix[T]) arrange(a *formats.CSR[T], order []uint32) error {
 	return nil
 }
 
-// start begins a walk of rows, of which only the last may be NoRow.
+// start begins a walk of rows; only the last may be NoRow.
 func start[T formats.Value](w *rowmerge.Walk, a *formats.CSR[T], rows []uint32) {
 	for _, r := range rows {
 		if r != NoRow {
@@ -156,8 +156,8 @@ func (m *Matrix[T]) pack(a *formats.CSR[T], g int) {
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
-// arrays.
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
+// other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other

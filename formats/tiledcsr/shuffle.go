@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// Runs of the sorted rows are shuffled apart from each other: at least this many rows each, and so
-	// many bins, so that few slots are opened within a bin's reach of a run's end.
+	// Runs of the sorted rows are shuffled separately: each has at least runRows rows and runBins bins, so that few slots
+	// are opened within a bin's reach of a run's end.
 	runRows = 1024
 	runBins = 16
 

@@ -1,4 +1,4 @@
-// The table of docs/tiledcsr.md, and whether it is what the code gives:
+// The table of docs/tiledcsr.md, held against the code:
 //
 //	go test ./formats/tiledcsr -run TestTable -write
 

@@ -70,7 +70,8 @@ func drawOptions(t *rapid.T) tiledcsr.Options {
 }
 
 func TestRoundTrip(t *testing.T) {
-	formatstest.RoundTrips(t, size, drawOptions, tiledcsr.Encode[half.F16], tiledcsr.Encode[half.BF16], tiledcsr.Encode[float32])
+	formatstest.RoundTrips(t, size, drawOptions, tiledcsr.Encode[half.F16], tiledcsr.Encode[half.BF16],
+		tiledcsr.Encode[float32])
 }
 
 // TestDense holds the arrays against a dense matrix, slot by slot.
@@ -147,7 +148,8 @@ func TestShuffle(t *testing.T) {
 		want []string
 	}{
 		// The sorted order is 0 1 2 3; 0 and 2 are alike, as are 1 and 3.
-		{"similar", build(200, span(0, 60), append(span(0, 10), span(45, 80)...), append(span(0, 59), 72), append(span(0, 9), span(45, 82)...)),
+		{"similar", build(200, span(0, 60), append(span(0, 10), span(45, 80)...), append(span(0, 59), 72),
+			append(span(0, 9), span(45, 82)...)),
 			tiledcsr.Options{Height: 2, Complement: -1}, []string{"[0 2]", "[1 3]"}},
 		// None is similar to another, and two pairs fit one tile of 16 columns.
 		{"complementary", build(100, span(0, 11), span(20, 25), span(40, 51), span(60, 63)),
@@ -226,7 +228,8 @@ func TestAnyCores(t *testing.T) {
 		if first == nil {
 			first = m
 		}
-		if !slices.Equal(m.RowIdx, first.RowIdx) || !slices.Equal(m.Mask, first.Mask) || !slices.Equal(m.Values, first.Values) {
+		if !slices.Equal(m.RowIdx, first.RowIdx) || !slices.Equal(m.Mask, first.Mask) ||
+			!slices.Equal(m.Values, first.Values) {
 			t.Errorf("another result with %d cores", cores)
 		}
 	}
@@ -313,7 +316,8 @@ func TestValidate(t *testing.T) {
 	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
 		{"nothing", func(m *M) {}, ""},
 		{"height", func(m *M) { m.Height = 3 }, "groups of 3 rows"},
-		{"height beyond a word", func(m *M) { m.Height = math.MaxInt/2 + 1 }, fmt.Sprintf("groups of %d rows", math.MaxInt/2+1)},
+		{"height beyond a word", func(m *M) { m.Height = math.MaxInt/2 + 1 },
+			fmt.Sprintf("groups of %d rows", math.MaxInt/2+1)},
 		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×40"},
 		{"more rows", func(m *M) { m.Rows = 7 }, "4 tile pointers for 4 groups"},
 		{"one row more", func(m *M) { m.Rows = 6 }, "group 2, row 1: one row too few for a matrix of 6"},
@@ -333,7 +337,8 @@ func TestValidate(t *testing.T) {
 		{"no row before a row", func(m *M) { m.RowIdx[2], m.RowIdx[3] = tiledcsr.NoRow, 4 }, "group 1, row 0: a group without rows"},
 		{"column out of range", func(m *M) { m.ColIdx[32] = 40 }, "group 1, tile 2, place 0 (column 40): the matrix has 40 columns"},
 		{"columns unsorted", func(m *M) { m.ColIdx[5] = 4 }, "group 0, tile 0, place 5 (column 4): not after column 4"},
-		{"columns unsorted between tiles", func(m *M) { m.ColIdx[16] = 15 }, "group 0, tile 1, place 0 (column 15): not after"},
+		{"columns unsorted between tiles", func(m *M) { m.ColIdx[16] = 15 },
+			"group 0, tile 1, place 0 (column 15): not after"},
 		{"padding elsewhere", func(m *M) { m.ColIdx[40] = 8 }, "place 8 (column 8): no entry, and padding would repeat column 7"},
 		{"value in padding", func(m *M) { m.Values[95] = 1 }, "place 15 (column 7): row 1 of the group is not stored"},
 		{"value without mask", func(m *M) { m.Values[65] = 1 }, "place 0 (column 3): row 1 of the group is not stored"},
@@ -359,7 +364,8 @@ func TestValidateMissingRow(t *testing.T) {
 
 // FuzzValidate: whatever passes can be decoded, and what was decoded encodes to the same entries.
 func FuzzValidate(f *testing.F) {
-	f.Add([]byte{1, 5, 40, 3, 1, 3, 0, 2, 4, 255, 0, 1, 2, 2, 3, 7, 0, 1, 0, 0, 0, 4, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 2})
+	f.Add([]byte{1, 5, 40, 3, 1, 3, 0, 2, 4, 255, 0, 1, 2, 2, 3, 7, 0, 1, 0, 0, 0, 4, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9,
+		9, 9, 9, 1, 2})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		next := formatstest.Bytes(b)
 		m := &tiledcsr.Matrix[float32]{Height: 1 << (next.Next() % 6), Rows: next.Int(), Cols: next.Int()}

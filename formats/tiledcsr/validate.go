@@ -10,9 +10,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix
-// that passes can be decoded and multiplied without touching memory outside its arrays. Errors name
-// the array, the group and the position.
+// Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be decoded and
+// multiplied without touching memory outside its arrays. Errors name the array, the group and the position.
 func (m *Matrix[T]) Validate() error {
 	if err := m.checkLengths(); err != nil {
 		return err
@@ -46,7 +45,8 @@ func (m *Matrix[T]) checkLengths() error {
 	case len(m.TilePtr) != groups+1:
 		return fmt.Errorf("tiledcsr: %d tile pointers for %d groups: need %d", len(m.TilePtr), groups, groups+1)
 	case len(m.RowIdx) != groups*m.Height:
-		return fmt.Errorf("tiledcsr: %d row numbers for %d groups of %d: need %d", len(m.RowIdx), groups, m.Height, groups*m.Height)
+		return fmt.Errorf("tiledcsr: %d row numbers for %d groups of %d: need %d", len(m.RowIdx), groups, m.Height,
+			groups*m.Height)
 	case len(m.ColIdx)%TileCols != 0:
 		return fmt.Errorf("tiledcsr: %d columns: need %d a tile", len(m.ColIdx), TileCols)
 	case len(m.Values) != values:

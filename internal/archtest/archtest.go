@@ -60,9 +60,12 @@ var Rules = []Rule{
 	{"shaders/spec", []string{"backend", "formats", "shaders/compiled", "shaders/include"}},
 	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include", "shaders/host"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
-	{"shaders/sparse24r", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/nm"}},
-	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/quantise"}},
-	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", Self}},
+	{"shaders/sparse24r", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host",
+		"shaders/nm"}},
+	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host",
+		"shaders/quantise"}},
+	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel",
+		Self}},
 
 	{"comm", nil},
 	{"comm/nccl", []string{"backend", "comm/..."}},
@@ -76,12 +79,13 @@ var Rules = []Rule{
 	{"tools/pictures", []string{"formats/...", "conformance", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/...", "examples/internal/..."}},
-	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
+	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...",
+		"shaders/...", "internal/...", Self}},
 }
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
-// behind the command, gonum behind the package that converts its matrices, which no other package imports, and bench, which
-// measures beside it.
+// behind the command, gonum behind the package that converts its matrices, which no other package imports, and bench,
+// which also measures.
 var Bindings = map[string][]string{
 	"gorgonia.org/cu":                         {"backend/cuda/..."},
 	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},
@@ -103,8 +107,8 @@ func Heavy(path string) string {
 	return ""
 }
 
-// Bulky are packages that the command must not link: each adds a megabyte or more with what it needs. (make build holds the
-// size itself.)
+// Bulky are packages that the command must not link: each adds a megabyte or more with what it needs. (make build holds
+// the size itself.)
 var Bulky = []string{"net/http", "crypto/tls", "go/types", "gonum.org/...", "golang.org/x/image/font/sfnt"}
 
 // TooBulky tells whether a package is one of them.

@@ -42,7 +42,7 @@ func TestLean(t *testing.T) {
 	}
 }
 
-// The command links nothing that is large beside the little that it would use.
+// The command links no large package for a small use.
 func TestCommandIsSmall(t *testing.T) {
 	for _, line := range linked(t, "./cmd/spmmrun") {
 		if path, _, _ := strings.Cut(line, " "); archtest.TooBulky(path) {
@@ -57,7 +57,8 @@ func TestCommandIsSmall(t *testing.T) {
 // linked lists what some packages need: each package and how many of its files need cgo.
 func linked(t *testing.T, of ...string) []string {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-tags", "cuda", "-f", "{{.ImportPath}} {{len .CgoFiles}}"}, of...)...)
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-tags", "cuda", "-f", "{{.ImportPath}} {{len .CgoFiles}}"},
+		of...)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	out, err := cmd.Output()
@@ -178,7 +179,8 @@ func TestViolations(t *testing.T) {
 // Nothing in the tree is about one machine: no absolute paths of someone's folders, no package hosts.
 func TestNoMachinePaths(t *testing.T) {
 	folders := []string{"work", "root", "home", "tmp"}
-	hosts := []string{"deb." + "debian", "snapshot." + "debian", "proxy." + "golang", "sum." + "golang", "pypi." + "org", "registry." + "npmjs"}
+	hosts := []string{"deb." + "debian", "snapshot." + "debian", "proxy." + "golang", "sum." + "golang", "pypi." + "org",
+		"registry." + "npmjs"}
 	machine := regexp.MustCompile(`(^|[^\w./$}*-])/(` + strings.Join(folders, "|") + `)/\w`)
 	host := regexp.MustCompile(`(` + strings.ReplaceAll(strings.Join(hosts, "|"), ".", `\.`) + `)\b`)
 	// suspect tells whether a file may have one of these, which few do.

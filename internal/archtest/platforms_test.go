@@ -1,6 +1,6 @@
-// Every package and test of the module compiles on the systems that it is for. Compiling for all of them takes
-// minutes (make cross does it); here types are checked, which is what finds an int of 32 bits that overflows, or a
-// file that another system lacks.
+// Every package and test of the module compiles on the systems that it is for. Compiling for all of them takes minutes
+// (make cross does it); here types are checked, which finds an int of 32 bits that overflows, or a file that another
+// system lacks.
 
 package archtest_test
 

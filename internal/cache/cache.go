@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// ErrRefused is what lies in the folder and must not be used.
+// ErrRefused says that a file in the folder must not be used.
 var ErrRefused = errors.New("not used")
 
 // Folder returns the folder, which may not exist yet: the one that SPMM_CACHE names, else the user's.
@@ -149,9 +149,9 @@ func Names(folder string) []string {
 	return names
 }
 
-// Write leaves either the old file of a name or the whole new one, and makes the folders on the way. What a process that
-// is killed meanwhile leaves behind, which is nothing where the system has files without a name, a later Write removes.
-// It does nothing where there is no cache folder.
+// Write leaves either the old file of a name or the whole new one, and makes the folders on the way. What a process
+// that is killed meanwhile leaves behind, which is nothing where the system has files without a name, a later Write
+// removes. It does nothing where there is no cache folder.
 func Write(name string, data []byte) error {
 	path := Path(name)
 	if path == "" {
@@ -170,10 +170,10 @@ func Write(name string, data []byte) error {
 	return writeAside(path, data)
 }
 
-// temporary is what the names of unfinished files begin with.
+// temporary is the prefix of unfinished files' names.
 const temporary = ".new-"
 
-// writeAside writes a file beside the one that it then replaces.
+// writeAside writes a temporary file in the folder of the one that it then replaces.
 func writeAside(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), temporary+"*")
 	if err != nil {

@@ -43,7 +43,8 @@ func TestFolder(t *testing.T) {
 	if cache.Folder() != "" || cache.Path("a") != "" {
 		t.Errorf("%q for a user without a folder", cache.Folder())
 	}
-	if _, err := cache.Read("a", 1); !errors.Is(err, fs.ErrNotExist) || cache.Write("a", nil) != nil || cache.Names("a") != nil {
+	if _, err := cache.Read("a", 1); !errors.Is(err, fs.ErrNotExist) || cache.Write("a", nil) != nil ||
+		cache.Names("a") != nil {
 		t.Errorf("without a folder: %v", err)
 	}
 }

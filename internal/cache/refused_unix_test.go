@@ -46,9 +46,18 @@ func TestFolders(t *testing.T) {
 		"others write to it":             func(top, _ string) error { return os.Chmod(top, 0o777) },
 		"others write to it, as in /tmp": func(top, _ string) error { return os.Chmod(top, 0o777|fs.ModeSticky) },
 		"others write below":             func(_, sub string) error { return os.Chmod(sub, 0o707) },
-		"a file":                         func(top, _ string) error { return errors.Join(os.RemoveAll(top), os.WriteFile(top, nil, 0o600)) },
-		"a FIFO":                         func(top, _ string) error { return errors.Join(os.RemoveAll(top), syscall.Mkfifo(top, 0o600)) },
-		"a FIFO below":                   func(_, sub string) error { return errors.Join(os.RemoveAll(sub), syscall.Mkfifo(sub, 0o600)) },
+		"a file": func(top, _ string) error {
+			return errors.Join(os.RemoveAll(top),
+				os.WriteFile(top, nil, 0o600))
+		},
+		"a FIFO": func(top, _ string) error {
+			return errors.Join(os.RemoveAll(top),
+				syscall.Mkfifo(top, 0o600))
+		},
+		"a FIFO below": func(_, sub string) error {
+			return errors.Join(os.RemoveAll(sub),
+				syscall.Mkfifo(sub, 0o600))
+		},
 		"a link below": func(_, sub string) error {
 			return errors.Join(os.Rename(sub, sub+".target"), os.Symlink(sub+".target", sub))
 		},
@@ -76,7 +85,8 @@ func TestFolders(t *testing.T) {
 	}
 	// The folder itself may be a link, to another disk.
 	top := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(top, "far"), 0o700), os.Symlink("far", filepath.Join(top, "near"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(top, "far"), 0o700),
+		os.Symlink("far", filepath.Join(top, "near"))); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SPMM_CACHE", filepath.Join(top, "near"))

@@ -26,8 +26,8 @@ func writeNameless(path string, data []byte) (done bool, err error) {
 	return done, errors.Join(err, f.Close())
 }
 
-// name gives an open file a name, at once if no other has it. Else it takes another name first, for as long as two system
-// calls need: only a rename replaces a file.
+// name gives an open file a name, at once if no other has it. Else it takes another name first, for as long as two
+// system calls need: only a rename replaces a file.
 func name(f *os.File, path string) (done bool, err error) {
 	err = link(f, path)
 	if !errors.Is(err, unix.EEXIST) {

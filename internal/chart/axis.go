@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Axis is one of a chart's axes. It spans Min to Max; where these are equal, its ticks or else the data, a logarithmic one in
-// whole powers of 10.
+// Axis is one of a chart's axes. It spans Min to Max; where these are equal, its ticks or else the data, a logarithmic
+// one in whole powers of 10.
 type Axis struct {
 	Label    string
 	Log      bool

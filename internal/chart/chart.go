@@ -77,7 +77,8 @@ func Write(w io.Writer, rows [][]*Chart, names []Name) error {
 		text(&body, float64(x+12), float64(y+4), "", n.Text)
 	}
 	foot += per*line + line/2
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d">
+	_, err := fmt.Fprintf(w,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d">
 <style>text{font:13px sans-serif;fill:#222}.t{font-size:11px}.m{text-anchor:middle}.e{text-anchor:end}</style>
 <rect width="%[1]d" height="%[2]d" fill="#fff"/>
 %[3]s</svg>
@@ -166,7 +167,7 @@ func text(b *bytes.Buffer, x, y float64, class, s string) {
 	fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\"%s>%s</text>\n", x, y, class, html.EscapeString(s))
 }
 
-// Shape is what a point looks like.
+// Shape is a point's mark.
 type Shape int
 
 // The shapes.

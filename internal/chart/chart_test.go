@@ -124,7 +124,8 @@ func TestAxis(t *testing.T) {
 
 // Points lie where the axes say, those without a place are not drawn, and text is text.
 func TestWrite(t *testing.T) {
-	c := &chart.Chart{Title: "a < b", X: chart.Axis{Label: "x & y", Max: 10}, Y: chart.Axis{Label: "µs", Log: true, Min: 1, Max: 100}}
+	c := &chart.Chart{Title: "a < b", X: chart.Axis{Label: "x & y", Max: 10}, Y: chart.Axis{Label: "µs", Log: true, Min: 1,
+		Max: 100}}
 	red := chart.Style{Colour: "#f00", Dashes: "6 3"}
 	c.Points(red, []chart.Point{{0, 1}, {5, 10}, {10, 100}, {3, 0}, {math.NaN(), 10}})
 	c.Line(red, "<roof>", []chart.Point{{0, 100}, {math.Inf(1), 3}, {10, 1}})

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// unbounded is what no memory reaches: control groups of version 1 have a number near 2⁶³ where there is no bound.
+// unbounded is more than any memory: control groups of version 1 have a number near 2⁶³ where there is no bound.
 const unbounded = 1 << 60
 
 // group is a control group with a bound.
@@ -32,7 +32,8 @@ func groups(root fs.FS) []group {
 		case f[0] == "0" && f[1] == "":
 			gs = append(gs, walk(root, "cgroup2", "", f[2], [3]string{"memory.max", "memory.current", "inactive_file"})...)
 		case slices.Contains(strings.Split(f[1], ","), "memory"):
-			gs = append(gs, walk(root, "cgroup", "memory", f[2], [3]string{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})...)
+			gs = append(gs, walk(root, "cgroup", "memory", f[2], [3]string{"memory.limit_in_bytes", "memory.usage_in_bytes",
+				"total_inactive_file"})...)
 		}
 	}
 	return gs
@@ -45,7 +46,8 @@ func walk(root fs.FS, kind, controller, name string, files [3]string) []group {
 		return nil
 	}
 	inside, ok := strings.CutPrefix(path.Clean(name), strings.TrimSuffix(below, "/"))
-	if !ok || inside != "" && inside[0] != '/' { // the mount shows another part of the hierarchy: its top is what there is to see
+	// the mount shows another part of the hierarchy: only its top can be seen
+	if !ok || inside != "" && inside[0] != '/' {
 		inside = "/"
 	}
 	var gs []group
@@ -62,14 +64,15 @@ func walk(root fs.FS, kind, controller, name string, files [3]string) []group {
 	}
 }
 
-// hierarchy returns where the hierarchy of a kind of file system, and if not "" with a controller, is mounted, and which
-// of its groups is there.
+// hierarchy returns where the hierarchy of a kind of file system, and if not "" with a controller, is mounted, and
+// which of its groups is there.
 func hierarchy(root fs.FS, kind, controller string) (mount, below string) {
 	mounts, _ := fs.ReadFile(root, "proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
 		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
 		f, g := strings.Fields(before), strings.Fields(after) // …, …, …, root, mount point, …  -  type, source, options
-		if len(f) < 5 || len(g) < 3 || g[0] != kind || controller != "" && !slices.Contains(strings.Split(g[2], ","), controller) {
+		if len(f) < 5 || len(g) < 3 || g[0] != kind || controller != "" && !slices.Contains(strings.Split(g[2], ","),
+			controller) {
 			continue
 		}
 		return f[4], f[3]
@@ -99,7 +102,7 @@ func number(root fs.FS, file string) int64 {
 	return n
 }
 
-// field returns the rest of the line that starts with name.
+// field returns the text after name, of the line that starts with it.
 func field(text []byte, name string) string {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, name); ok {

@@ -55,11 +55,13 @@ func TestGroups(t *testing.T) {
 			"sys/fs/cgroup/memory/z/memory.limit_in_bytes": "50\n", "sys/fs/cgroup/memory/z/memory.usage_in_bytes": "5\n",
 		}, []group{{50, 5}, {90, 9}}},
 		"beside what is mounted": {map[string]string{
-			"proc/self/cgroup": "0::/mine2/x\n", "proc/self/mountinfo": "30 20 0:26 /mine /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
+			"proc/self/cgroup":         "0::/mine2/x\n",
+			"proc/self/mountinfo":      "30 20 0:26 /mine /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
 			"sys/fs/cgroup/memory.max": "70\n", "sys/fs/cgroup/memory.current": "1\n",
 		}, []group{{70, 1}}},
 		"outside of what is mounted": {map[string]string{
-			"proc/self/cgroup": "0::/../other\n", "proc/self/mountinfo": "30 20 0:26 /mine /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
+			"proc/self/cgroup":         "0::/../other\n",
+			"proc/self/mountinfo":      "30 20 0:26 /mine /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
 			"sys/fs/cgroup/memory.max": "70\n", "sys/fs/cgroup/memory.current": "1\n",
 		}, []group{{70, 1}}},
 	} {

@@ -10,7 +10,7 @@ import (
 // fresh is how long an answer holds: to ask takes Linux as long as to fill some hundred KiB.
 const fresh = 10 * time.Millisecond
 
-// answer is what the system told.
+// answer is the system's.
 type answer struct {
 	bytes int64
 	at    time.Time
@@ -18,9 +18,9 @@ type answer struct {
 
 var latest atomic.Pointer[answer]
 
-// Available returns the bytes this process may still take without pushing others out: what the system calls
-// available, and less if one of the control groups that hold the process, or its address space, is bounded. 0: unknown.
-// It is what the system told at most 10 ms ago.
+// Available returns the bytes this process may still take without pushing others out: what the system calls available,
+// and less if one of the control groups that hold the process, or its address space, is bounded. 0: unknown. It is the
+// system's answer of at most 10 ms ago.
 func Available() int64 {
 	a := latest.Load()
 	if a == nil || time.Since(a.at) >= fresh {

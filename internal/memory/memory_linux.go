@@ -29,7 +29,7 @@ func total() int64 {
 	return least(have, addressSpace())
 }
 
-// least returns the lesser of two numbers of bytes of which 0 is unknown or unbounded.
+// least returns the lesser of two numbers of bytes; 0 means unknown or unbounded.
 func least(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -73,8 +73,8 @@ func (w *Writer) write(b []byte) {
 	}
 }
 
-// Close writes what is left of a rune that never ended, and returns the first error there was. It does not close what it
-// writes to.
+// Close writes what is left of a rune that never ended, and returns the first error there was. It does not close what
+// it writes to.
 func (w *Writer) Close() error {
 	w.write(w.rest)
 	w.rest = nil

@@ -33,7 +33,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// Text in pieces comes out as it does whole, printable but for line breaks and tabs.
+// Text that is written in chunks comes out as it does whole, printable but for line breaks and tabs.
 func TestWriter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.SliceOf(rapid.OneOf(rapid.Byte(), rapid.SampledFrom([]byte("\x1b\x9b\xc2\xe2\x80\xae\n\t[")))).Draw(t, "bytes")

@@ -75,7 +75,7 @@ func check(fsys fs.FS, k *spec.Program) []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// Strays returns the files that no kernel's table names: of what is generated, and compiled code beside sources.
+// Strays returns the files that no kernel's table names: among generated files, and compiled code among sources.
 func Strays(fsys fs.FS, kernels []*spec.Program) ([]string, error) {
 	known := map[string]bool{}
 	for _, k := range kernels {
@@ -88,7 +88,8 @@ func Strays(fsys fs.FS, kernels []*spec.Program) ([]string, error) {
 		}
 	}
 	var found []string
-	for _, pattern := range []string{Generated + "/*.zst", Generated + "/*.lock", Generated + "/*/[^.]*", "*/*.ptx", "*/*.spv"} {
+	for _, pattern := range []string{Generated + "/*.zst", Generated + "/*.lock", Generated + "/*/[^.]*", "*/*.ptx",
+		"*/*.spv"} {
 		files, err := fs.Glob(fsys, pattern)
 		if err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/compiled"
 )
 
-// Kernel is what is generated of one kernel.
+// Kernel is the generated code of one kernel.
 type Kernel struct {
 	Lock  Lock
 	Blobs map[string][]byte // by name, not compressed
@@ -56,7 +56,8 @@ func (k Kernel) Keep(us []*Unit) bool {
 	return len(k.Lock) < entries || len(k.Blobs) < blobs
 }
 
-// Files returns the kernel's files by their paths, as they are written: us are its units, and their order does not matter.
+// Files returns the kernel's files by their paths, as they are written: us are its units, and their order does not
+// matter.
 func (k Kernel) Files(us []*Unit) (map[string][]byte, error) {
 	if len(us) == 0 {
 		return nil, nil

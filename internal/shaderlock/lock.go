@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Lock is a kernel's record: its blobs by name. The file has a line for each, in the order of their names, with the name and
-// the Entry's fields, separated by spaces.
+// Lock is a kernel's record: its blobs by name. The file has a line for each, in the order of their names, with the
+// name and the Entry's fields, separated by spaces.
 type Lock map[string]Entry
 
 // Entry says what a blob was made from.

@@ -14,9 +14,10 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// toy is a kernel of two blobs, one of which two variants share.
+// toy is a kernel of two blobs; two variants share one of them.
 func toy() *spec.Program {
-	cuda := spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80", Defines: map[string]string{"TYPE": "half"}}
+	cuda := spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80",
+		Defines: map[string]string{"TYPE": "half"}}
 	glsl := spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"}
 	tile := func(id int, n uint32) []spec.Const {
 		return []spec.Const{{Name: "TILE", ID: id, Value: n}, {Name: "WIDTH", ID: -1, Value: 4}}
@@ -46,7 +47,8 @@ func tree(t *testing.T) fstest.MapFS {
 	put("include/deep.cuh", "// deep\n")
 	put("include/bits.glsl", "// bits\n")
 	put("toy/other.glsl", "// not included\n")
-	made := shaderlock.Kernel{Lock: shaderlock.Lock{}, Blobs: map[string][]byte{"cuda.ptx": []byte("ptx"), "vulkan.spv": []byte("spirv")}}
+	made := shaderlock.Kernel{Lock: shaderlock.Lock{}, Blobs: map[string][]byte{"cuda.ptx": []byte("ptx"),
+		"vulkan.spv": []byte("spirv")}}
 	for _, u := range units(t, k) {
 		e, err := shaderlock.NewEntry(fsys, u, "compiler 1")
 		if err != nil {
@@ -149,11 +151,14 @@ func TestCheckFindsWhatChanged(t *testing.T) {
 			[]string{"toy/cuda.ptx: is not in", "toy/vulkan.spv: is not in"}},
 		{"a stray blob", func(f fstest.MapFS, _ *spec.Program) { f["toy/new.spv"] = &fstest.MapFile{} },
 			[]string{"toy/new.spv: no variant"}},
-		{"an archive of a kernel that is gone", func(f fstest.MapFS, _ *spec.Program) { f["compiled/old.tar.zst"] = &fstest.MapFile{} },
+		{"an archive of a kernel that is gone",
+			func(f fstest.MapFS, _ *spec.Program) { f["compiled/old.tar.zst"] = &fstest.MapFile{} },
 			[]string{"old.tar.zst: no variant"}},
-		{"a record of a kernel that is gone", func(f fstest.MapFS, _ *spec.Program) { f["compiled/old.lock"] = &fstest.MapFile{} },
+		{"a record of a kernel that is gone",
+			func(f fstest.MapFS, _ *spec.Program) { f["compiled/old.lock"] = &fstest.MapFile{} },
 			[]string{"old.lock: no variant"}},
-		{"a blob beside the archives", func(f fstest.MapFS, _ *spec.Program) { f["compiled/toy/cuda.ptx.gz"] = &fstest.MapFile{} },
+		{"a blob beside the archives",
+			func(f fstest.MapFS, _ *spec.Program) { f["compiled/toy/cuda.ptx.gz"] = &fstest.MapFile{} },
 			[]string{"toy/cuda.ptx.gz: no variant"}},
 		{"a lost entry", generated(func(k shaderlock.Kernel) { delete(k.Lock, "cuda.ptx") }),
 			[]string{"toy/cuda.ptx: never recorded"}},

@@ -15,12 +15,15 @@ import (
 	"github.com/spmmrun/spmm/shaders/compiled"
 )
 
-// pack makes the archive of the blobs of a kernel's units: a frame for each source, and in it the blobs in the order of their
-// names, which brings those of one kind together. The same blobs give the same archive everywhere.
+// pack makes the archive of the blobs of a kernel's units: a frame for each source, and in it the blobs in the order of
+// their names, which brings those of one kind together. The same blobs give the same archive everywhere.
 func pack(us []*Unit, blobs map[string][]byte) ([]byte, error) {
 	us = slices.Clone(us)
 	us = slices.DeleteFunc(us, func(u *Unit) bool { return blobs[u.Blob] == nil })
-	slices.SortFunc(us, func(a, b *Unit) int { return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Blob, b.Blob)) })
+	slices.SortFunc(us, func(a, b *Unit) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source),
+			cmp.Compare(a.Blob, b.Blob))
+	})
 	var index []compiled.Frame
 	var frames []byte
 	for len(us) > 0 {
@@ -53,7 +56,8 @@ func tarOf(us []*Unit, blobs map[string][]byte, last bool) ([]byte, map[string][
 	w, files := tar.NewWriter(&b), map[string][2]int{}
 	for _, u := range us {
 		blob := blobs[u.Blob]
-		if err := w.WriteHeader(&tar.Header{Name: u.Blob, Mode: 0o644, Size: int64(len(blob)), Format: tar.FormatUSTAR}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: u.Blob, Mode: 0o644, Size: int64(len(blob)),
+			Format: tar.FormatUSTAR}); err != nil {
 			return nil, nil, err
 		}
 		files[u.Blob] = [2]int{b.Len(), b.Len() + len(blob)}
@@ -71,7 +75,8 @@ func tarOf(us []*Unit, blobs map[string][]byte, last bool) ([]byte, map[string][
 
 func compress(text []byte) ([]byte, error) {
 	const window = 64 << 20 // more than a source's blobs have
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window),
+		zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,8 @@ func TestArchiveIsStable(t *testing.T) {
 	}
 	blobs["cuda_0.ptx"] = []byte("other") // in the first frame
 	other := archiveOf(t, us, blobs)
-	if same := len(first) / 2; bytes.Equal(other, first) || !bytes.Equal(other[len(other)-same:], first[len(first)-same:]) {
+	if same := len(first) / 2; bytes.Equal(other, first) ||
+		!bytes.Equal(other[len(other)-same:], first[len(first)-same:]) {
 		t.Error("other frames changed")
 	}
 }

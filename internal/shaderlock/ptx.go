@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// PTX is what the table of a kernel can be held against.
+// PTX holds the declarations of a blob that are compared with the kernel's table.
 type PTX struct {
 	Version string   // of the PTX language
 	Target  string   // "sm_80"

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// SPIRV is what the table of a kernel can be held against.
+// SPIRV holds the declarations of a blob that are compared with the kernel's table.
 type SPIRV struct {
 	Entry     string            // the compute entry point
 	Spec      map[uint32]uint32 // specialisation constants: default by id

@@ -33,12 +33,14 @@ func TestCheckVariantFindsWhatDiffers(t *testing.T) {
 			}
 			v.Local[0] *= 2
 		}},
-		{"an argument more", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(k *spec.Program, _ *spec.Variant) {
-			k.Args = append(k.Args, spec.Arg{Name: "more", Elem: "u32"})
-		}},
-		{"a parameter less", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(k *spec.Program, _ *spec.Variant) {
-			k.Params = k.Params[:1]
-		}},
+		{"an argument more", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"},
+			func(k *spec.Program, _ *spec.Variant) {
+				k.Args = append(k.Args, spec.Arg{Name: "more", Elem: "u32"})
+			}},
+		{"a parameter less", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"},
+			func(k *spec.Program, _ *spec.Variant) {
+				k.Params = k.Params[:1]
+			}},
 		{"too many arguments", all, func(k *spec.Program, _ *spec.Variant) {
 			k.Args = append(k.Args, make([]spec.Arg, backend.MaxArgs)...)
 		}},
@@ -46,7 +48,8 @@ func TestCheckVariantFindsWhatDiffers(t *testing.T) {
 		{"a constant more", []string{"vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(_ *spec.Program, v *spec.Variant) {
 			v.Consts = append(v.Consts, spec.Const{Name: "MORE", ID: 7})
 		}},
-		{"matrices", []string{"vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(_ *spec.Program, v *spec.Variant) { v.Matrix = !v.Matrix }},
+		{"matrices", []string{"vulkan_copy", "vulkan_matrix_16x8x16_sub32"},
+			func(_ *spec.Program, v *spec.Variant) { v.Matrix = !v.Matrix }},
 		{"a lesser architecture", []string{"cuda_copy"}, func(_ *spec.Program, v *spec.Variant) { v.Need.Arch = 75 }},
 		{"an exact architecture", []string{"cuda_copy"}, func(_ *spec.Program, v *spec.Variant) { v.Need.Exact = true }},
 		{"no such file", all, func(_ *spec.Program, v *spec.Variant) { v.Unit.Blob, v.Unit.Source = "znone", "none" }},
@@ -93,7 +96,8 @@ func TestCheckWGSL(t *testing.T) {
 		{"", false},
 	} {
 		k := &spec.Program{Name: "toy", Files: fstest.MapFS{"kernel.wgsl": {Data: []byte(c.text)}}}
-		v := &spec.Variant{Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{8, 4, 1}, Unit: spec.Unit{Source: "kernel.wgsl"}}
+		v := &spec.Variant{Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{8, 4, 1},
+			Unit: spec.Unit{Source: "kernel.wgsl"}}
 		if errs := shaderlock.CheckVariant(k, v); (len(errs) == 0) != c.ok {
 			t.Errorf("%s: %v", c.text, errs)
 		}
@@ -144,13 +148,15 @@ func TestReadPTX(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.entry, p, want)
 		}
 	}
-	for _, bad := range []string{"", "text", strings.Replace(text, ".version", "version", 1), strings.Replace(text, ".u32 second", "u32 second", 1),
+	for _, bad := range []string{"", "text", strings.Replace(text, ".version", "version", 1),
+		strings.Replace(text, ".u32 second", "u32 second", 1),
 		strings.Replace(text, "32, 4", "99999, 4", 1)} {
 		if p, err := shaderlock.ReadPTX([]byte(bad), "second"); err == nil {
 			t.Errorf("%q is read as %+v", bad, p)
 		}
 	}
-	if _, err := shaderlock.ReadPTX([]byte(text), "fourth"); err == nil || !strings.Contains(err.Error(), "first, second, third") {
+	if _, err := shaderlock.ReadPTX([]byte(text), "fourth"); err == nil ||
+		!strings.Contains(err.Error(), "first, second, third") {
 		t.Errorf("an absent entry: %v", err)
 	}
 }
@@ -165,7 +171,8 @@ func TestReadSPIRVDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Entry != "main" || !m.Matrix || len(m.Spec) != 4 || m.PushBytes != 24 || m.Local(map[uint32]uint32{0: 64}) != [3]uint32{64, 1, 1} {
+	if m.Entry != "main" || !m.Matrix || len(m.Spec) != 4 || m.PushBytes != 24 ||
+		m.Local(map[uint32]uint32{0: 64}) != [3]uint32{64, 1, 1} {
 		t.Errorf("read as %+v", m)
 	}
 	for n := range len(whole) {

@@ -17,7 +17,8 @@ import (
 // Generated is the folder of all that shadergen writes.
 const Generated = "compiled"
 
-// Names of the declarations that are composed from a kernel's table, and of the folder that all sources may include from.
+// Names of the declarations that are composed from a kernel's table, and of the folder that all sources may include
+// from.
 const (
 	preludeCUDA = "params.h"
 	preludeGLSL = "params.glsl"
@@ -113,8 +114,8 @@ func constants(v *spec.Variant) map[string]string {
 // String names the blob in messages.
 func (u *Unit) String() string { return path.Join(u.Folder, u.Blob) }
 
-// Includes returns the folders that a unit's source includes from. The second holds the kernel's Declarations and is in no
-// tree.
+// Includes returns the folders that a unit's source includes from. The second holds the kernel's Declarations and is in
+// no tree.
 func (u *Unit) Includes() []string {
 	return []string{u.Folder, path.Join(Generated, u.Folder), includes}
 }

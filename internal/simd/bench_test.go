@@ -1,4 +1,4 @@
-// The inner loops' speed, in cache and out of it, beside copying and beside plain Go.
+// The inner loops' speed, in cache and out of it, compared with copying and with plain Go.
 
 package simd
 

@@ -7,13 +7,13 @@ import "github.com/spmmrun/spmm/formats/half"
 // VectorRows is the number of rows that a vector has values of.
 const VectorRows = 16
 
-// InLines returns how many of n columns, a multiple of Width, are best summed up by PanelF32, whose sums lie row by row. The
-// others, fewer than 32, are for TurnedF32.
+// InLines returns how many of n columns, a multiple of Width, are best summed up by PanelF32, whose sums lie row by
+// row. The others, fewer than 32, are for TurnedF32.
 func InLines(n int) int { return inLines(n) }
 
-// TurnedF32 adds to sixteen rows of a product whose sums lie column by column: acc[j·16+r] += Σ_k a[k·16+r]·b[cols[k]·ldb+j] for
-// r < 16 and j < n. n is a multiple of Width; sums are taken in the order of k. Every cols[k]·ldb+n ≤ len(b), which is not
-// checked for each k.
+// TurnedF32 adds to sixteen rows of a product whose sums lie column by column: acc[j·16+r] += Σ_k
+// a[k·16+r]·b[cols[k]·ldb+j] for r < 16 and j < n. n is a multiple of Width; sums are taken in the order of k. Every
+// cols[k]·ldb+n ≤ len(b), which is not checked for each k.
 func TurnedF32(acc, a []float32, cols []uint32, b []float32, ldb, n int) {
 	if len(cols) == 0 || n == 0 {
 		return
@@ -36,8 +36,8 @@ func goTurnedF32(acc, a []float32, cols []uint32, b []float32, ldb, n int) {
 	}
 }
 
-// Turn transposes lines of n numbers: dst[k·ldd+i] = src[i·lds+k] for i < lines and k < n. It is fastest where lines is a
-// multiple of 8.
+// Turn transposes lines of n numbers: dst[k·ldd+i] = src[i·lds+k] for i < lines and k < n. It is fastest where lines is
+// a multiple of 8.
 func Turn(dst []float32, ldd int, src []float32, lds, lines, n int) {
 	if lines == 0 || n == 0 {
 		return
@@ -82,9 +82,10 @@ func WidenLinesBF16(dst []float32, ldd int, src []half.BF16, lds, lines, n int) 
 	widenLines(dst, ldd, src, lds, lines, n, linesBF16, WidenBF16)
 }
 
-// widenLines has the multiple of eight numbers of each line done by fast, which does nothing and returns false where there is
-// no assembly, and the rest by one.
-func widenLines[T any](dst []float32, ldd int, src []T, lds, lines, n int, fast func(dst []float32, ldd int, src []T, lds, lines, n int) bool, one func([]float32, []T)) {
+// widenLines has the multiple of eight numbers of each line done by fast, which does nothing and returns false where
+// there is no assembly, and the others by one.
+func widenLines[T any](dst []float32, ldd int, src []T, lds, lines, n int, fast func(dst []float32, ldd int, src []T,
+	lds, lines, n int) bool, one func([]float32, []T)) {
 	if lines == 0 || n == 0 {
 		return
 	}

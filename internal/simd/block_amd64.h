@@ -1,5 +1,5 @@
-// One function that widens lines of elements (see WidenLinesF32). Included once for each element type, with these macros
-// set:
+// One function that widens lines of elements (see WidenLinesF32). Included once for each element type, with these
+// macros set:
 //
 //	NAME   the function
 //	LOAD   Y0 = the 8 elements at R8, widened

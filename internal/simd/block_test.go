@@ -121,7 +121,8 @@ func TestWidenLines(t *testing.T) {
 	t.Run("bf16", func(t *testing.T) { testWidenLines(t, WidenLinesBF16) })
 }
 
-// TestExpandChains puts numbers at random places, and looks for each where it says. Mask words of other chains are full.
+// TestExpandChains puts numbers at random places, and looks for each where it says. Mask words of other chains are
+// full.
 func TestExpandChains(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := rapid.IntRange(0, 5).Draw(t, "steps")
@@ -183,7 +184,8 @@ func BenchmarkTurnedF32(b *testing.B) {
 	const k = 256
 	for _, n := range []int{8, 16, 24} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			x, a, acc, cols := make([]float32, k*n), make([]float32, k*VectorRows), make([]float32, VectorRows*n), make([]uint32, k)
+			x, a, acc, cols := make([]float32, k*n), make([]float32, k*VectorRows), make([]float32, VectorRows*n),
+				make([]uint32, k)
 			for i := range cols {
 				cols[i] = uint32(i)
 			}
@@ -199,7 +201,8 @@ func BenchmarkExpandChains(b *testing.B) {
 	const steps, ld = 8, 300
 	levels(func(name string) {
 		b.Run(name, func(b *testing.B) {
-			mask, values, dst := make([]uint32, StepWords*steps), make([]float32, ChainsTaken*ld), make([]float32, steps*StepVectors*VectorRows)
+			mask, values, dst := make([]uint32, StepWords*steps), make([]float32, ChainsTaken*ld),
+				make([]float32, steps*StepVectors*VectorRows)
 			for i := range mask {
 				mask[i] = rand.Uint32()
 			}

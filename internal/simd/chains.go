@@ -13,16 +13,17 @@ const (
 	ChainPadding = 16
 )
 
-// ExpandChains writes the vectors of some steps: dst[(32·s+col)·16+r] is the value in column col of step s, or 0. mask begins
-// with the first word of the chains' first lane in the first step. Chain c's values begin at values[c·ld], of which next[c]
-// are taken, and next is moved on. Lane r = 8·e + m of a vector has row 8·m + e of the 64 rows, counted from the first
-// lane's, and the value at position 4·⌊m/2⌋ + m%2 + 2·k of chain 8·e + 2·q + h has column 8·k + 4·h + q of its word's 16. The
-// masks must not take more values than there are.
+// ExpandChains writes the vectors of some steps: dst[(32·s+col)·16+r] is the value in column col of step s, or 0. mask
+// begins with the first word of the chains' first lane in the first step. Chain c's values begin at values[c·ld];
+// next[c] of them are taken already, and next is advanced. Lane r = 8·e + m of a vector has row 8·m + e of the 64 rows,
+// counted from the first lane's, and the value at position 4·⌊m/2⌋ + m%2 + 2·k of chain 8·e + 2·q + h has column 8·k +
+// 4·h + q of its word's 16. The masks must not take more values than there are.
 func ExpandChains(dst []float32, mask []uint32, steps int, values []float32, ld int, next *[ChainsTaken]int) {
 	if steps == 0 {
 		return
 	}
-	if len(dst) < steps*StepVectors*VectorRows || len(mask) < (steps-1)*StepWords+ChainsTaken || len(values) < ChainsTaken*ld {
+	if len(dst) < steps*StepVectors*VectorRows || len(mask) < (steps-1)*StepWords+ChainsTaken ||
+		len(values) < ChainsTaken*ld {
 		panic("simd: slices of chains do not fit together")
 	}
 	expandChains(dst, mask, steps, values, ld, next)

@@ -14,7 +14,8 @@ import (
 func expandChainsAVX512(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[ChainsTaken]int)
 
 //go:noescape
-func expandChainsAVX2(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[ChainsTaken]int, lanes *[256][8]uint32)
+func expandChainsAVX2(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[ChainsTaken]int,
+	lanes *[256][8]uint32)
 
 // spread says, for each set of 8 places, which of the values that follow each other goes to each; places that have none
 // have the sign bit.

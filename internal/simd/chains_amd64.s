@@ -2,7 +2,8 @@
 
 #include "textflag.h"
 
-// The places of two chains' values in vectors: those of rows 0 to 7 of each chain at k = 0. At k = 1 they are 2 further on.
+// The places of two chains' values in vectors: those of rows 0 to 7 of each chain at k = 0. At k = 1 they are 2 further
+// on.
 DATA ·firstPlaces+0(SB)/4, $0
 DATA ·firstPlaces+4(SB)/4, $1
 DATA ·firstPlaces+8(SB)/4, $4
@@ -23,8 +24,8 @@ GLOBL ·firstPlaces(SB), RODATA|NOPTR, $64
 
 // Chain AX is expanded together with chain AX + 8. AX = 2·q + h.
 //
-// SI mask, R8 values, R9 ld, R10 next; R11 and R12 the chains' next values, R13 their mask words, DX their vectors, BX the bits
-// of half h, CX steps left.
+// SI mask, R8 values, R9 ld, R10 next; R11 and R12 the chains' next values, R13 their mask words, DX their vectors, BX
+// the bits of half h, CX steps left.
 
 #define ARGUMENTS \
 	MOVQ mask+8(FP), SI; \
@@ -114,7 +115,8 @@ step:
 	END
 	RET
 
-// A chain's word, with its next values at from and its mask at m(R13), to the half at to(DX) of the vectors. R15 has the table.
+// A chain's word, with its next values at from and its mask at m(R13), to the half at to(DX) of the vectors. R15 has
+// the table.
 
 #define CHAIN256(m, from, to) \
 	MOVL    m(R13), DI; \
@@ -143,7 +145,8 @@ step:
 	VMOVUPS Y2, (to)(DX); \
 	VMOVUPS Y3, (to+512)(DX)
 
-// func expandChainsAVX2(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[16]int, lanes *[256][8]uint32)
+// func expandChainsAVX2(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[16]int, lanes
+// *[256][8]uint32)
 TEXT ·expandChainsAVX2(SB), NOSPLIT, $0-56
 	ARGUMENTS
 	MOVQ lanes+48(FP), R14

@@ -7,10 +7,11 @@ import "math/bits"
 // ld is in bytes, steps ≥ 1.
 //
 //go:noescape
-func expandChainsNEON(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[ChainsTaken]int, spread *[128]spreading)
+func expandChainsNEON(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[ChainsTaken]int,
+	spread *[128]spreading)
 
-// spreading says for a set of four places, which of the 16 bytes of values that follow each other goes to each byte; what
-// lies beyond them is 0. taken is the bytes of the values.
+// spreading says for a set of four places, which of the 16 bytes of values that follow each other goes to each byte;
+// what lies beyond them is 0. taken is the bytes of the values.
 type spreading struct {
 	bytes [16]uint8
 	taken uint64

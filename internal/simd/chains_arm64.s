@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// Four positions of a word, those of byte t, which are rows 2·t and 2·t+1 at k = 0 and then at k = 1. R10 is the word, R11 the
-// chain's next values, R12 its vectors; R7 has the table.
+// Four positions of a word, those of byte t, which are rows 2·t and 2·t+1 at k = 0 and then at k = 1. R10 is the word,
+// R11 the chain's next values, R12 its vectors; R7 has the table.
 
 #define FOUR(t) \
 	UBFX $(8*t), R10, $7, R13 \
@@ -18,7 +18,8 @@
 	ADD  $512, R15, R15 \
 	VST1 V2.D[1], (R15)
 
-// func expandChainsNEON(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[16]int, spread *[128]spreading)
+// func expandChainsNEON(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[16]int, spread
+// *[128]spreading)
 //
 // R0 dst, R1 mask, R2 steps, R3 values, R4 ld, R5 next; R6 chain, 8·e + 2·q + h; R8 its mask words, R9 steps left.
 TEXT ·expandChainsNEON(SB), NOSPLIT, $0-56

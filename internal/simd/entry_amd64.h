@@ -1,7 +1,7 @@
 // What row_amd64.h and rows_amd64.h do with an entry of A and with sums, by the macros that these are included with.
 //
-// SI its value, DX its column; R9 b at the tile's first column, R10 ldb in bytes; R8 the entry's row of b; DI where the sums
-// go.
+// SI its value, DX its column; R9 b at the tile's first column, R10 ldb in bytes; R8 the entry's row of b; DI where the
+// sums go.
 
 // ENTRY finds the row of b of entry u from DX on, and broadcasts its value.
 #define ENTRY(u) \
@@ -18,7 +18,8 @@
 #define MAC8 \
 	MAC4(A0, A1, A2, A3); MAC((4*VB)(R8), A4); MAC((5*VB)(R8), A5); MAC((6*VB)(R8), A6); MAC((7*VB)(R8), A7)
 
-// TWO, FOUR and EIGHT do so many entries, each with sums of its own: in a tile of 4 registers, of 2, and of 1, by mac.
+// TWO, FOUR and EIGHT do 2, 4 and 8 entries, each with sums of its own: in a tile of 4 registers, of 2, and of 1, by
+// mac.
 #define TWO \
 	ENTRY(0); MAC4(A0, A1, A2, A3); \
 	ENTRY(1); MAC4(A4, A5, A6, A7)

@@ -10,7 +10,7 @@ import (
 // NoLowest is the value of ScanRange's lowest where no finite element differs from zero.
 const NoLowest = math.MaxInt32
 
-// LowestBias is what ScanRange adds to the exponent of an element's lowest bit that is set.
+// LowestBias is added by ScanRange to the exponent of an element's lowest bit that is set.
 const LowestBias = 149 + 128
 
 // ScanRange takes one row x of a matrix into account in what is known of its columns. For element x[j] of column j,
@@ -43,8 +43,8 @@ func ScanRange(largest, lowest, special []int32, x []float32) {
 	}
 }
 
-// Quantise16 computes q[j] = x[j]·unit[j], rounded to the nearest integer, ties to even, and 0 where x[j] is not finite.
-// Units are powers of two for which the result fits. q and unit must be at least as long as x.
+// Quantise16 computes q[j] = x[j]·unit[j], rounded to the nearest integer, ties to even, and 0 where x[j] is not
+// finite. Units are powers of two for which the result fits. q and unit must be at least as long as x.
 func Quantise16(q []int16, x []float32, unit []float64) {
 	q, unit = q[:len(x)], unit[:len(x)]
 	n := quantise16(q, x, unit)
@@ -85,8 +85,8 @@ func quantise(x float32, unit float64) int64 {
 }
 
 // RoundSums computes y[j] = sums[j]·unit[j]·scale, rounded once to float32, ties to even, a zero being +0. Units and
-// scale are powers of two. It reports whether all sums lie in [−2⁵¹, 2⁵¹): where not, y is undefined. y and unit must be
-// at least as long as sums.
+// scale are powers of two. It reports whether all sums lie in [−2⁵¹, 2⁵¹): where not, y is undefined. y and unit must
+// be at least as long as sums.
 func RoundSums(y []float32, sums []int64, unit []float64, scale float64) bool {
 	y, unit = y[:len(sums)], unit[:len(sums)]
 	n, fit := roundSums(y, sums, unit, scale)

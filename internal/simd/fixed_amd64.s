@@ -84,7 +84,7 @@ scan:
 	VCVTPD2DQY Y2, X2; \
 	VCVTPD2DQY Y3, X3
 
-// NEXT goes to the next eight elements, of so many bytes in q.
+// NEXT goes to the next eight elements, of this many bytes in q.
 #define NEXT(bytes, loop) \
 	ADDQ $bytes, DI; \
 	ADDQ $32, R8; \

@@ -15,7 +15,8 @@ import (
 // someFloats draws n numbers of all kinds: normal, subnormal, zeros, infinities, NaN.
 func someFloats(t *rapid.T, n int) []float32 {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	special := []uint32{0, 1 << 31, 0x7f800000, 0xff800000, 0x7fc00000, 1, 0x80000001, 0x7fffff, 0x800000, 0x7f7fffff, 0x3f800000}
+	special := []uint32{0, 1 << 31, 0x7f800000, 0xff800000, 0x7fc00000, 1, 0x80000001, 0x7fffff, 0x800000, 0x7f7fffff,
+		0x3f800000}
 	x := make([]float32, n)
 	for i := range x {
 		switch r.IntN(3) {
@@ -58,7 +59,8 @@ func TestScanRange(t *testing.T) {
 						wantLowest = min(wantLowest, e-53+bits.TrailingZeros64(uint64(int64(math.Ldexp(f, 53))))+LowestBias)
 					}
 				}
-				if math.Float32frombits(uint32(largest[j])) != wantLargest || int(lowest[j]) != wantLowest || special[j] != wantSpecial {
+				if math.Float32frombits(uint32(largest[j])) != wantLargest || int(lowest[j]) != wantLowest ||
+					special[j] != wantSpecial {
 					t.Fatalf("%s: column %d of %d: %x, %d, %d; want %x, %d, %d", name, j, n,
 						largest[j], lowest[j], special[j], math.Float32bits(wantLargest), wantLowest, wantSpecial)
 				}
@@ -102,7 +104,8 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 }
 
 // quantised runs Quantise16 or Quantise32.
-func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64, run func([]T, []float32, []float64)) (out []int64) {
+func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64,
+	run func([]T, []float32, []float64)) (out []int64) {
 	q := make([]T, len(x)+1)
 	q[len(x)] = 77
 	run(q, x, unit)

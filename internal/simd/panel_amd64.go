@@ -66,7 +66,8 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 // tile is one of the functions above.
 type tile[T any] func(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *T, ldb int)
 
-func panel[T any](narrow, wide tile[T], acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
+func panel[T any](narrow, wide tile[T], acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb,
+	n int) {
 	stride, j := ldb*int(unsafe.Sizeof(b[0])), 0
 	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
 		wide(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], stride)

@@ -1,13 +1,13 @@
-// One function that adds to a tile of 8×8 of a sparse-dense product (see PanelF32). Included once for each element type of b,
-// with these macros set:
+// One function that adds to a tile of 8×8 of a sparse-dense product (see PanelF32). Included once for each element type
+// of b, with these macros set:
 //
 //	NAME   the function
 //	LOADB  V16, V17 = the 8 elements at R8, widened
 //
 // Row r has its sums in V(2·r) and V(2·r+1); V18 and V19 are the values of a vector.
 //
-// R0 acc, R1 lda; R2 vals, R3 v; R4 cols, R5 vectors left; R6 b, R7 ldb; R8 the vector's row of b, or a row of acc. Strides
-// are in bytes.
+// R0 acc, R1 lda; R2 vals, R3 v; R4 cols, R5 vectors left; R6 b, R7 ldb; R8 the vector's row of b, or a row of acc.
+// Strides are in bytes.
 
 // EACH does each row's sums, in place after place of acc.
 #define EACH(do) \

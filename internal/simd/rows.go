@@ -4,11 +4,11 @@ package simd
 
 import "github.com/spmmrun/spmm/formats/half"
 
-// Rows is rows of a product whose left operand has elements of T and whose sums are of S: C's rows are
-// c[i·LDC+j] = Alpha·Σ_k Vals[k]·B[Cols[k]·LDB+j] for Starts[i] ≤ k < Starts[i+1] and j < N. There are len(Starts)-1 of them.
+// Rows is rows of a product whose left operand has elements of T and whose sums are of S: C's rows are c[i·LDC+j] =
+// Alpha·Σ_k Vals[k]·B[Cols[k]·LDB+j] for Starts[i] ≤ k < Starts[i+1] and j < N. There are len(Starts)-1 of them.
 //
-// N is at most LDC. Each Cols[k]·LDB + N, rounded up to a multiple of Width, is at most len(B), and the starts ascend, neither of
-// which is checked. What of C is outside the N columns is not written.
+// N is at most LDC. Each Cols[k]·LDB + N, rounded up to a multiple of Width, is at most len(B), and the starts ascend,
+// neither is checked. C outside the N columns is not written.
 type Rows[T, S any] struct {
 	C    []S
 	LDC  int
@@ -20,8 +20,8 @@ type Rows[T, S any] struct {
 	// Starts are places in Vals and Cols.
 	Starts []uint32
 	Alpha  S
-	// Stream has C written past the caches, which is faster where C is larger than they are. Where rows do not lie at multiples of
-	// 64 bytes it has no effect.
+	// Stream has C written past the caches, which is faster where C is larger than they are. Where rows do not lie at
+	// multiples of 64 bytes it has no effect.
 	Stream bool
 	// Ahead is how many entries ahead rows of B are prefetched; 0: not at all.
 	Ahead int
@@ -68,7 +68,8 @@ func RowsF64(r *Rows[float64, float64]) {
 	}
 }
 
-// oneByOne computes rows by a function for one row: in C itself but for the last tile of columns, if that ends within a vector.
+// oneByOne computes rows by a function for one row: in C itself but for the last tile of columns, if that ends within a
+// vector.
 func oneByOne[T any, S float32 | float64](r *Rows[T, S], row func(acc []S, vals []T, cols []uint32, b []T, ldb int)) {
 	const tile = 32 // the widest of any machine: within it, the order of sums depends on how many columns there are
 	var sums [tile]S

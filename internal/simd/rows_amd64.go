@@ -8,7 +8,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// rowsJob is what the assembly does: vectors of columns, of which the last may be short, for rows ≥ 1. Strides are in bytes.
+// rowsJob is the assembly's task: vectors of columns, the last of them perhaps short, for rows ≥ 1. Strides are in
+// bytes.
 type rowsJob struct {
 	starts  *uint32
 	cols    *uint32 // at the first row's first entry, as vals is
@@ -24,7 +25,8 @@ type rowsJob struct {
 	alpha   [8]byte
 }
 
-// laneMasks has, from lane i on, a mask for a vector that lacks i of its lanes, in 32-bit lanes of 8 and in 64-bit lanes of 4.
+// laneMasks has, from lane i on, a mask for a vector that lacks i of its lanes, in 32-bit lanes of 8 and in 64-bit
+// lanes of 4.
 //
 //lint:ignore U1000 rows_amd64.s reads it.
 var laneMasks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
@@ -55,7 +57,7 @@ func rowsF64AVX512(job *rowsJob)
 
 const line = 64 // bytes of the caches
 
-// newJob is the job for all of r's columns in vectors of so many lanes.
+// newJob is the job for all of r's columns in vectors of `lanes` lanes.
 func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
 	var t T
 	var s S
@@ -72,14 +74,15 @@ func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
 	if int(r.Starts[rows])+r.Ahead+8 <= len(r.Cols) { // columns that are looked at ahead exist
 		job.ahead = uintptr(r.Ahead) * unsafe.Sizeof(r.Cols[0])
 	}
-	if whole := uintptr(job.c)%line == 0 && job.ldc%line == 0 && uintptr(r.N)*unsafe.Sizeof(s)%line == 0; r.Stream && whole {
+	if whole := uintptr(job.c)%line == 0 && job.ldc%line == 0 && uintptr(r.N)*unsafe.Sizeof(s)%line == 0; r.Stream &&
+		whole {
 		job.stream = 1
 	}
 	return job
 }
 
-// split takes the last vector out of a job of AVX-512 for float32 where b is padded for half of it alone, and returns it as a
-// job of its own.
+// split takes the last vector out of a job of AVX-512 for float32 where b is padded for half of it alone, and returns
+// it as a job of its own.
 func split[T any](job *rowsJob, r *Rows[T, float32]) (last rowsJob, ok bool) {
 	if job.missing < 8 {
 		return last, false

@@ -1,5 +1,5 @@
-// One function that computes rows of a sparse-dense product, one after the other (see RowsF32). Included once for each pair of
-// instruction set and element type, after entry_amd64.h, with these macros set:
+// One function that computes rows of a sparse-dense product, one after the other (see RowsF32). Included once for each
+// pair of instruction set and element type, after entry_amd64.h, with these macros set:
 //
 //	ROWS         the function
 //	VL           elements of C in a vector register
@@ -11,16 +11,16 @@
 //	MAC(mem, a)  a += V · the VL elements at mem, widened; MACLAST(mem, a) the same, in the lanes of the mask alone
 //	ZERO(a), ADD(x, a), SCALE(a)  a = 0, a += x, a *= alpha
 //	STORE(a, mem), STREAM(a, mem)  to mem, by way of the caches or not; STORELAST(a, mem) the lanes of the mask alone
-//	ALPHA        S = alpha;  MASK  the mask, of which all lanes are set but in the last vector of columns
-//	AHEAD8, AHEAD4, AHEAD2  prefetch the lines at R8 that so many vectors of b meet
+//	ALPHA        S = alpha;  MASK  the mask, whose lanes are all set but in the last vector of columns
+//	AHEAD8, AHEAD4, AHEAD2  prefetch the lines at R8 of 8, 4 or 2 vectors of b
 //
-// Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2, 4 or 8 entries have sums
-// of their own, so that eight multiply-adds are always under way. They are added at the end. The order of sums is that of
-// row_amd64.h.
+// Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2, 4 or 8 entries
+// have sums of their own, so that eight multiply-adds are always under way. They are added at the end. The order of
+// sums is that of row_amd64.h.
 //
-// AX job, of which vectors, c and b move from tile to tile; DI the row of C, R12 ldc; R9 b, R10 ldb; SI vals, DX cols, CX entries
-// left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if none are; R8 the
-// entry's row of b, R15 lines are streamed to C. Strides are in bytes.
+// AX job, whose vectors, c and b move from tile to tile; DI the row of C, R12 ldc; R9 b, R10 ldb; SI vals, DX cols, CX
+// entries left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if
+// none are; R8 the entry's row of b, R15 lines are streamed to C. Strides are in bytes.
 
 #define AHEAD(u) \
 	MOVL (4*u)(DX)(R13*1), R8; \

@@ -25,12 +25,13 @@ func rows[T element, S float32 | float64](r *Rows[T, S]) {
 	}
 }
 
-// testRows holds the function for T against sums in float64, on operands whose sums are exact: any order must give the same
-// bits. Everything that the function must not touch or let in is NaN.
+// testRows holds the function for T against sums in float64, on operands whose sums are exact: any order must give the
+// same bits. Everything that the function must not touch or let in is NaN.
 func testRows[T element, S float32 | float64](t *testing.T) {
 	nan := from[T](float32(math.NaN()))
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 300), rapid.SampledFrom([]int{16, 32, 64, 128})).Draw(t, "n")
+		n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 300), rapid.SampledFrom([]int{16, 32, 64, 128})).Draw(t,
+			"n")
 		wide := (n + Width - 1) / Width * Width
 		ldb, ldc := wide+rapid.IntRange(0, 9).Draw(t, "padding of B"), n+16*rapid.IntRange(0, 2).Draw(t, "padding of C")
 		height := rapid.IntRange(0, 9).Draw(t, "rows of B")
@@ -88,7 +89,8 @@ func testRows[T element, S float32 | float64](t *testing.T) {
 					expect = want[at]
 				}
 				if float64(x) != expect {
-					t.Fatalf("%s: element %d (row %d, column %d of %d) is %v, want %v", name, at, at/max(1, ldc), at%max(1, ldc), n, x, expect)
+					t.Fatalf("%s: element %d (row %d, column %d of %d) is %v, want %v", name, at, at/max(1, ldc), at%max(1, ldc), n, x,
+						expect)
 				}
 			}
 		})
@@ -132,7 +134,8 @@ func TestRowsNonFinite(t *testing.T) {
 	levels(func(name string) {
 		for n := 1; n <= 140; n++ {
 			ldb := (n + Width - 1) / Width * Width
-			p := &Rows[float32, float32]{C: make([]float32, n), LDC: n, N: n, B: make([]float32, ldb), LDB: ldb, Vals: []float32{1}, Cols: []uint32{0}, Starts: []uint32{0, 1}, Alpha: 1}
+			p := &Rows[float32, float32]{C: make([]float32, n), LDC: n, N: n, B: make([]float32, ldb), LDB: ldb,
+				Vals: []float32{1}, Cols: []uint32{0}, Starts: []uint32{0, 1}, Alpha: 1}
 			for j := n; j < ldb; j++ {
 				p.B[j] = nan
 			}

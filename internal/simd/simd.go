@@ -1,8 +1,8 @@
 // Package simd holds the inner loops of the kernels that run on the CPU: sums of scaled rows of a
 // dense matrix, blocks of products, expansion of packed values and conversions between element types.
 //
-// Each has an assembly form for amd64 (AVX2 with FMA and F16C, or AVX-512), most have one for arm64 (NEON),
-// which is chosen when the program starts, and all have one in Go for every other machine. The order of each sum depends on the
+// Each has an assembly form for amd64 (AVX2 with FMA and F16C, or AVX-512), most have one for arm64 (NEON), which is
+// chosen when the program starts, and all have one in Go for every other machine. The order of each sum depends on the
 // arguments and on the machine's instruction set alone, never on how work is shared out.
 package simd
 
@@ -42,7 +42,8 @@ func RowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
 	}
 }
 
-// hasEntries tells whether there is anything to add up to acc, and clears it if not. It panics where lengths do not fit.
+// hasEntries tells whether there is anything to add up to acc, and clears it if not. It panics where lengths do not
+// fit.
 func hasEntries[S any](acc []S, vals, cols, b int) bool {
 	if cols == 0 || len(acc) == 0 {
 		clear(acc)

@@ -28,7 +28,8 @@ func detect() int {
 	return avx512
 }
 
-// The assembly: n columns, a multiple of the vector's 8 (AVX2; of float64 4) or 16 (AVX-512; of float64 8); nnz ≥ 1; ldb in bytes.
+// The assembly: n columns, a multiple of the vector's 8 (AVX2; of float64 4) or 16 (AVX-512; of float64 8); nnz ≥ 1;
+// ldb in bytes.
 
 //go:noescape
 func rowF32AVX2(acc *float32, n int, vals *float32, cols *uint32, nnz int, b *float32, ldb int)

@@ -24,5 +24,5 @@ func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
 
 func axpby(c, x []float32, alpha, beta float32) int { return 0 }
 
-// level is what tests lower to reach other forms of the loops; here there is one.
+// Tests lower level to reach other forms of the loops; here there is one.
 var level int

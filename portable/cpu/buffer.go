@@ -16,8 +16,8 @@ const (
 	// mapped is the size from which memory comes from the system, huge pages preferred, rather than from Go's
 	// heap; it is given back at Close, not at some garbage collection.
 	mapped = 1 << 18
-	// piece is what one worker touches or copies at a time: a huge page.
-	piece = 2 << 20
+	// chunk is the bytes that one worker touches or copies at a time: a huge page.
+	chunk = 2 << 20
 )
 
 type buffer struct {
@@ -53,7 +53,8 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 
 func (b *buffer) mapMemory(bytes int64) error {
 	if have := memory.Available(); have > 0 && bytes > have-have/16 {
-		return fmt.Errorf("buffer of %d MiB, the system has %d MiB available: %w", bytes>>20, have>>20, backend.ErrOutOfMemory)
+		return fmt.Errorf("buffer of %d MiB, the system has %d MiB available: %w", bytes>>20, have>>20,
+			backend.ErrOutOfMemory)
 	}
 	mem, err := mapPages(bytes)
 	if err != nil {
@@ -61,16 +62,16 @@ func (b *buffer) mapMemory(bytes int64) error {
 	}
 	b.mem, b.unmap = mem, true
 	touch := func(lo, hi int64) {
-		for i := lo * piece; i < min(hi*piece, bytes); i += 4096 {
+		for i := lo * chunk; i < min(hi*chunk, bytes); i += 4096 {
 			mem[i] = 0
 		}
 	}
-	pieces := (bytes + piece - 1) / piece
+	chunks := (bytes + chunk - 1) / chunk
 	if len(b.dev.jobs) > 0 { // which have the pool
-		touch(0, pieces)
+		touch(0, chunks)
 		return nil
 	}
-	return b.dev.pool.do(nil, pieces, touch)
+	return b.dev.pool.do(nil, chunks, touch)
 }
 
 func (b *buffer) Size() int64 { return b.size }
@@ -92,12 +93,12 @@ func (b *buffer) transfer(ctx context.Context, off int64, p []byte, move func(ho
 	}
 	defer b.dev.mu.Unlock()
 	n, mem := int64(len(p)), b.mem[off:]
-	if n <= piece {
+	if n <= chunk {
 		move(p, mem[:n])
 		return nil
 	}
-	err := b.dev.pool.do(ctx.Done(), (n+piece-1)/piece, func(lo, hi int64) {
-		lo, hi = lo*piece, min(hi*piece, n)
+	err := b.dev.pool.do(ctx.Done(), (n+chunk-1)/chunk, func(lo, hi int64) {
+		lo, hi = lo*chunk, min(hi*chunk, n)
 		move(p[lo:hi], mem[lo:hi])
 	})
 	if err == nil {

@@ -193,8 +193,8 @@ func (d *device) launch(ctx context.Context, l *backend.Launch) error {
 	return nil
 }
 
-// between is the number of groups between a worker's looks whether the run's context has ended: a look takes some nanoseconds,
-// which the smallest groups would feel.
+// between is the number of groups between a worker's looks whether the run's context has ended: a look takes some
+// nanoseconds, which the smallest groups would feel.
 const between = 8
 
 // runGroups runs groups lo…hi-1 of the grid, counted with x fastest.

@@ -62,7 +62,8 @@ func TestPanicIsAnError(t *testing.T) {
 		}
 	}
 	good := load(t, d, 1, func(a [][]byte, _ []byte, g [3]uint32) { a[0][g[0]] = 7 })
-	if _, err := d.Run(t.Context(), backend.Launch{Kernel: good, Groups: [3]uint32{64, 1, 1}, Args: []backend.Buffer{b}}); err != nil {
+	if _, err := d.Run(t.Context(), backend.Launch{Kernel: good, Groups: [3]uint32{64, 1, 1},
+		Args: []backend.Buffer{b}}); err != nil {
 		t.Fatalf("Run after a panic: %v", err)
 	}
 }
@@ -84,7 +85,8 @@ func TestAlignment(t *testing.T) {
 func TestMemory(t *testing.T) {
 	d := open(t)
 	if total := d.Info().Memory; total > 0 {
-		if _, err := d.Alloc(total + 1); !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "MiB available") {
+		if _, err := d.Alloc(total + 1); !errors.Is(err, backend.ErrOutOfMemory) ||
+			!strings.Contains(err.Error(), "MiB available") {
 			t.Errorf("Alloc(%d) of %d bytes of memory: error %v", total+1, total, err)
 		}
 	}

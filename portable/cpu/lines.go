@@ -38,9 +38,9 @@ func (b *buffer) copyLines(ctx context.Context, l lines, n int) error {
 	}
 	if l.Count == 1 || l.Width == l.Pitch && l.Width == l.HostPitch { // one line, which may be cut anywhere
 		l.host = l.host[:int64(l.Count)*l.Width]
-		l.Width, l.Pitch, l.HostPitch, l.Count = piece, piece, piece, (len(l.host)+piece-1)/piece
+		l.Width, l.Pitch, l.HostPitch, l.Count = chunk, chunk, chunk, (len(l.host)+chunk-1)/chunk
 	}
-	if int64(l.Count)*l.Pitch <= piece {
+	if int64(l.Count)*l.Pitch <= chunk {
 		l.copy(b.mem[l.Off:], 0, int64(l.Count))
 		return nil
 	}
@@ -50,7 +50,7 @@ func (b *buffer) copyLines(ctx context.Context, l lines, n int) error {
 // shareLines has all workers copy, a few lines at a time.
 func (b *buffer) shareLines(ctx context.Context, l lines) error {
 	mem, count := b.mem[l.Off:], int64(l.Count)
-	each := max(1, piece/l.Pitch)
+	each := max(1, chunk/l.Pitch)
 	err := b.dev.pool.do(ctx.Done(), (count+each-1)/each, func(lo, hi int64) {
 		l.copy(mem, lo*each, min(hi*each, count))
 	})

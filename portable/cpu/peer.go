@@ -48,12 +48,13 @@ func (b *buffer) CopyFrom(ctx context.Context, src backend.Buffer, l backend.Pee
 	if l.Count == 1 || l.Width == l.Pitch && l.Width == l.SrcPitch { // one line, which may be cut anywhere
 		n := int64(l.Count) * l.Width
 		return b.shareLines(ctx, lines{
-			Lines: backend.Lines{Off: l.Off, Width: piece, Pitch: piece, HostPitch: piece, Count: int((n + piece - 1) / piece)},
+			Lines: backend.Lines{Off: l.Off, Width: chunk, Pitch: chunk, HostPitch: chunk, Count: int((n + chunk - 1) / chunk)},
 			host:  s.mem[l.SrcOff:][:n], in: true,
 		})
 	}
 	return b.shareLines(ctx, lines{
-		Lines: backend.Lines{Off: l.Off, Width: l.Width, Pitch: l.Pitch, HostPitch: l.SrcPitch, Count: l.Count}, host: s.mem[l.SrcOff:], in: true,
+		Lines: backend.Lines{Off: l.Off, Width: l.Width, Pitch: l.Pitch, HostPitch: l.SrcPitch, Count: l.Count},
+		host:  s.mem[l.SrcOff:], in: true,
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 const (
 	// chunksPerWorker: chunks are taken as workers come free, so that uneven groups even out.
 	chunksPerWorker = 32
-	// looks is how often a worker without work looks for some before it sleeps, for some microseconds in all: to be woken takes
-	// as long as a small product, and the next often follows at once.
+	// looks is how often a worker without work looks for some before it sleeps, for some microseconds in all: to be woken
+	// takes as long as a small product, and the next often follows at once.
 	looks = 1 << 10
 )
 

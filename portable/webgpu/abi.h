@@ -17,7 +17,8 @@ enum { wgErrorNone, wgErrorValidation, wgErrorOutOfMemory, wgErrorDeviceLost = 5
 enum { wgMapRead = 1, wgMapOK = 0, wgMapLost = 3 };   // map mode, status
 enum { wgStageCompute = 4 };
 enum { wgBindUniform = 1, wgBindStorage = 2, wgBindReadOnly = 3 };
-enum { wgUseMapRead = 1, wgUseCopySrc = 4, wgUseCopyDst = 8, wgUseUniform = 64, wgUseStorage = 128, wgUseResolve = 512 };
+enum { wgUseMapRead = 1, wgUseCopySrc = 4, wgUseCopyDst = 8, wgUseUniform = 64, wgUseStorage = 128,
+	wgUseResolve = 512 };
 enum { wgFeatureTimestamps = 3, wgQueryTimestamp = 2 };
 
 typedef struct {
@@ -60,16 +61,25 @@ typedef struct {
 	struct { const void *next; int sample, dimension; bool multi; } texture;
 	struct { const void *next; int access, format, dimension; } storage;
 } wgLayoutEntry;
-typedef struct { const void *next; const char *label; size_t entries; const wgLayoutEntry *entry; } wgGroupLayoutDescriptor;
+typedef struct {
+    const void *next; const char *label; size_t entries; const wgLayoutEntry *entry;
+} wgGroupLayoutDescriptor;
 typedef struct { const void *next; const char *label; size_t groups; void *const *group; } wgPipelineLayoutDescriptor;
 typedef struct {
 	const void *next; const char *label; void *layout;
 	struct { const void *next; void *module; const char *entry; size_t constants; const void *constant; } compute;
 } wgPipelineDescriptor;
 
-typedef struct { const void *next; uint32_t binding; void *buffer; uint64_t offset, size; void *sampler, *view; } wgGroupEntry;
-typedef struct { const void *next; const char *label; void *layout; size_t entries; const wgGroupEntry *entry; } wgGroupDescriptor;
-typedef struct { const void *next; const char *label; int type; uint32_t count; const void *statistic; size_t statistics; } wgQueryDescriptor;
+typedef struct {
+    const void *next; uint32_t binding; void *buffer; uint64_t offset, size; void *sampler, *view;
+} wgGroupEntry;
+typedef struct {
+    const void *next; const char *label; void *layout; size_t entries; const wgGroupEntry *entry;
+} wgGroupDescriptor;
+typedef struct {
+    const void *next; const char *label; int type; uint32_t count; const void *statistic;
+    size_t statistics;
+} wgQueryDescriptor;
 
 typedef struct { wgChain chain; uint32_t apis; int dx12Compiler; const char *dxil, *dxc; } wgInstanceExtras;
 typedef struct { const void *next; } wgInstanceDescriptor;
@@ -116,9 +126,11 @@ WG void wgpuQueueRelease(void *queue);
 WG void wgpuQueueWriteBuffer(void *queue, void *buffer, uint64_t off, const void *data, size_t size);
 WG void wgpuQueueSubmit(void *queue, size_t n, void *const *commands);
 WG void *wgpuCommandEncoderBeginComputePass(void *encoder, const void *d);
-WG void wgpuCommandEncoderCopyBufferToBuffer(void *encoder, void *src, uint64_t so, void *dst, uint64_t d0, uint64_t size);
+WG void wgpuCommandEncoderCopyBufferToBuffer(void *encoder, void *src, uint64_t so, void *dst, uint64_t d0,
+	uint64_t size);
 WG void wgpuCommandEncoderWriteTimestamp(void *encoder, void *set, uint32_t index);
-WG void wgpuCommandEncoderResolveQuerySet(void *encoder, void *set, uint32_t first, uint32_t n, void *dst, uint64_t off);
+WG void wgpuCommandEncoderResolveQuerySet(void *encoder, void *set, uint32_t first, uint32_t n, void *dst,
+	uint64_t off);
 WG void *wgpuCommandEncoderFinish(void *encoder, const void *d);
 WG void wgpuCommandEncoderRelease(void *encoder);
 WG void wgpuCommandBufferRelease(void *buffer);

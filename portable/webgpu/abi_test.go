@@ -18,7 +18,8 @@ func TestABI(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	headers := filepath.Join(strings.TrimSpace(string(dir)), "lib")
-	if out, err := exec.Command("cc", "-fsyntax-only", "-I.", "-I"+headers, "testdata/abi.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-fsyntax-only", "-I.", "-I"+headers,
+		"testdata/abi.c").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -30,9 +30,9 @@ type adapter struct {
 	info  backend.Info
 }
 
-// adapters lists GPUs, discrete ones first. It looks once, for the first API that shows any: OpenGL would show again what Vulkan did. An OpenGL driver that
-// runs on the CPU is left out: the cpu backend is faster, and submitting to it returns only when all is done, so that
-// nothing could be cancelled.
+// adapters lists GPUs, discrete ones first. It looks once, for the first API that shows any: OpenGL would show again
+// what Vulkan did. An OpenGL driver that runs on the CPU is left out: the cpu backend is faster, and submitting to it
+// returns only when all is done, so that nothing could be cancelled.
 var adapters = sync.OnceValues(func() ([]adapter, error) {
 	if !C.wg_linked() {
 		return nil, errNoAdapter
@@ -85,14 +85,16 @@ func rank(kind string) int {
 
 // describe says what wgpu tells; it does not tell the memory.
 func describe(a *C.wg_adapter) backend.Info {
-	kind := map[wgpu.AdapterType]string{wgpu.AdapterType_DiscreteGPU: "discrete", wgpu.AdapterType_IntegratedGPU: "integrated",
-		wgpu.AdapterType_CPU: "cpu"}[wgpu.AdapterType(a._type)]
+	kind := map[wgpu.AdapterType]string{wgpu.AdapterType_DiscreteGPU: "discrete",
+		wgpu.AdapterType_IntegratedGPU: "integrated",
+		wgpu.AdapterType_CPU:           "cpu"}[wgpu.AdapterType(a._type)]
 	return backend.Info{
 		Backend: "webgpu",
 		Name:    C.GoString(&a.name[0]),
 		Vendor:  vendor(uint32(a.vendor)),
-		Driver:  strings.TrimSpace(fmt.Sprintf("wgpu-native 0.17 on %v %s", wgpu.BackendType(a.api), C.GoString(&a.driver[0]))),
-		Kind:    cmp.Or(kind, "virtual"),
+		Driver: strings.TrimSpace(fmt.Sprintf("wgpu-native 0.17 on %v %s", wgpu.BackendType(a.api),
+			C.GoString(&a.driver[0]))),
+		Kind: cmp.Or(kind, "virtual"),
 	}
 }
 

@@ -15,7 +15,7 @@ var products = regexp.MustCompile(`(Firefox|Edg|OPR|HeadlessChrome|Chrome|Versio
 // systems are in this order since Android also calls itself Linux, and an iPhone Mac OS X.
 var systems = []string{"Android", "iPhone", "iPad", "CrOS", "Windows", "Mac OS X", "Linux"}
 
-// browserName is what a user agent's text says of the browser and its system, as "Chrome 150.0 on Linux".
+// browserName is the browser and its system by a user agent's text, as "Chrome 150.0 on Linux".
 func browserName(agent string) string {
 	best := []string{"", "browser", ""}
 	for _, m := range products.FindAllStringSubmatch(agent, -1) {

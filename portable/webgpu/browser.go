@@ -1,7 +1,7 @@
 //go:build js
 
-// WebGPU as the browser has it, for what is the same in all builds: browser.js's functions, called from Go. It works in a
-// page and in a worker.
+// WebGPU as the browser has it, for what is the same in all builds: browser.js's functions, called from Go. It works in
+// a page and in a worker.
 
 package webgpu
 
@@ -31,7 +31,7 @@ type program struct{ ref ref }
 // adapter is the GPU that the browser shows.
 type adapter struct{ info backend.Info }
 
-// launchBytes is what one launch takes in the batch; browser.js says what is in it.
+// launchBytes is the size of one launch in the batch; browser.js describes its contents.
 const launchBytes = 7 * 4
 
 // gpu is an open device.
@@ -46,12 +46,12 @@ type gpu struct {
 	took    time.Duration
 	batch   []uint32
 	batchJS js.Value // what the batch is copied to
-	pieceJS js.Value // what small writes are copied to
+	chunkJS js.Value // what small writes are copied to
 	large   js.Value // the class of arrays that large writes are copied to
 }
 
-// piece is the most bytes that are written through an array that is kept.
-const piece = 1 << 16
+// chunk is the largest number of bytes that are written through a kept array.
+const chunk = 1 << 16
 
 var errNoWebGPU = fmt.Errorf("webgpu: this browser has no WebGPU, or shows it only on pages of https: and of localhost: %w", backend.ErrUnavailable)
 var errNoAdapter = fmt.Errorf("webgpu: this browser has WebGPU and shows no GPU: turn its hardware acceleration on, or update the GPU's driver: %w", backend.ErrUnavailable)
@@ -96,7 +96,8 @@ func describe(a js.Value) backend.Info {
 		Driver:  browserName(js.Global().Get("navigator").Get("userAgent").String()),
 		Kind:    "virtual",
 	}
-	if a.Get("info").Get("isFallbackAdapter").Truthy() || a.Get("isFallbackAdapter").Truthy() || strings.Contains(text("architecture"), "swiftshader") {
+	if a.Get("info").Get("isFallbackAdapter").Truthy() || a.Get("isFallbackAdapter").Truthy() ||
+		strings.Contains(text("architecture"), "swiftshader") {
 		info.Kind = "cpu"
 	}
 	return info
@@ -119,14 +120,16 @@ func open(adapter) *gpu {
 		}
 		return nil
 	})
-	g.batchJS, g.pieceJS = g.large.New(batchSize*launchBytes), g.large.New(piece)
+	g.batchJS, g.chunkJS = g.large.New(batchSize*launchBytes), g.large.New(chunk)
 	steps := js.Global().Get("spmmWebGPU") // a page that forbids eval has loaded it
 	if steps.IsUndefined() {
 		steps = js.Global().Call("eval", browserJS)
 	}
-	g.js = steps.Invoke(g.settled, g.batchJS, g.pieceJS)
-	names := []any{"maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage", "maxComputeWorkgroupStorageSize",
-		"maxComputeInvocationsPerWorkgroup", "maxComputeWorkgroupSizeX", "maxComputeWorkgroupSizeY", "maxComputeWorkgroupSizeZ",
+	g.js = steps.Invoke(g.settled, g.batchJS, g.chunkJS)
+	names := []any{"maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage",
+		"maxComputeWorkgroupStorageSize",
+		"maxComputeInvocationsPerWorkgroup", "maxComputeWorkgroupSizeX", "maxComputeWorkgroupSizeY",
+		"maxComputeWorkgroupSizeZ",
 		"maxComputeWorkgroupsPerDimension"}
 	g.js.Call("open", names)
 	g.finish()
@@ -139,10 +142,12 @@ func (g *gpu) limits() limits {
 	u32 := func(name string) uint32 { return uint32(min(number(name), 1<<32-1)) }
 	return limits{
 		shared: u32("maxComputeWorkgroupStorageSize"), invocations: u32("maxComputeInvocationsPerWorkgroup"),
-		groups:    u32("maxComputeWorkgroupsPerDimension"),
-		local:     [3]uint32{u32("maxComputeWorkgroupSizeX"), u32("maxComputeWorkgroupSizeY"), u32("maxComputeWorkgroupSizeZ")},
-		binding:   min(number("maxStorageBufferBindingSize"), number("maxBufferSize")),
-		arguments: int(number("maxStorageBuffersPerShaderStage")), uniformAlign: int(number("minUniformBufferOffsetAlignment")),
+		groups: u32("maxComputeWorkgroupsPerDimension"),
+		local: [3]uint32{u32("maxComputeWorkgroupSizeX"), u32("maxComputeWorkgroupSizeY"),
+			u32("maxComputeWorkgroupSizeZ")},
+		binding:      min(number("maxStorageBufferBindingSize"), number("maxBufferSize")),
+		arguments:    int(number("maxStorageBuffersPerShaderStage")),
+		uniformAlign: int(number("minUniformBufferOffsetAlignment")),
 	}
 }
 
@@ -180,7 +185,7 @@ func (g *gpu) finishRun() {
 	g.fail(g.ended[1])
 }
 
-// close frees the device, of which nothing may be running.
+// close frees the device; nothing may be running on it.
 func (g *gpu) close() {
 	g.js.Call("close")
 	g.settled.Release()
@@ -198,11 +203,11 @@ func (g *gpu) buffer(use int, bytes int64) ref {
 
 func (g *gpu) freeBuffer(b ref) { g.js.Call("freeBuffer", int(b)) }
 
-// write copies p to a buffer, whose last word may be partly padding that nobody owns. What goes wrong is told by what is
-// awaited next.
+// write copies p to a buffer, whose last word may be partly padding that nobody owns. What goes wrong is told by what
+// is awaited next.
 func (g *gpu) write(b ref, off int64, p []byte) {
-	if len(p) <= piece {
-		js.CopyBytesToJS(g.pieceJS, p)
+	if len(p) <= chunk {
+		js.CopyBytesToJS(g.chunkJS, p)
 		g.js.Call("write", int(b), off, len(p))
 		return
 	}

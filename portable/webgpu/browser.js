@@ -1,7 +1,8 @@
-// The browser's WebGPU for browser.go, which evaluates this file, unless its value is spmmWebGPU already: an expression whose
-// value is a function that opens a device. Its steps are WebGPU's put together, as native.c's are. A step that takes time ends with one call of settled(run,
-// failure, nanoseconds, text): 1 if it was a run, what went wrong (0: nothing) in words, and how long the device worked.
-// Besides a run, one other step may be on its way. What Go refers to later lies in a table, by number; 0 is nothing.
+// The browser's WebGPU for browser.go, which evaluates this file, unless its value is spmmWebGPU already: an expression
+// whose value is a function that opens a device. Its steps are WebGPU's put together, as native.c's are. A step that
+// takes time ends with one call of settled(run, failure, nanoseconds, text): 1 if it was a run, what went wrong (0:
+// nothing) in words, and how long the device worked. Besides a run, one other step may be on its way. What Go refers to
+// later lies in a table, by number; 0 is nothing.
 (settled, launches, transfer) => {
 	"use strict";
 	const REFUSED = 1, NO_MEMORY = 2, LOST = 3; // device.go: failureKind
@@ -30,7 +31,8 @@
 		settled(run, kind, nanoseconds, kind ? String(text || "no reason given") : "");
 	};
 
-	// step begins what start begins: start calls all that may fail before it returns a promise, whose value is nanoseconds.
+	// step begins what start begins: start calls all that may fail before it returns a promise, whose value is
+	// nanoseconds.
 	const step = (start, run = 0) => {
 		waiting[run] = true;
 		if (lost) {
@@ -112,8 +114,9 @@
 		objects[i]?.destroy();
 		drop(i);
 	};
-	// write copies bytes of data, or of what was put into transfer; the rest of the last word is padding.
-	gpu.write = (i, offset, size, data) => device.queue.writeBuffer(objects[i], offset, data ?? transfer, 0, size + 3 & ~3);
+	// write copies bytes of data, or of what was put into transfer; the remaining bytes of the last word are padding.
+	gpu.write = (i, offset, size, data) =>
+		device.queue.writeBuffer(objects[i], offset, data ?? transfer, 0, size + 3 & ~3);
 	gpu.flush = () => step(async () => { await device.queue.onSubmittedWorkDone(); });
 	// read leaves the bytes in mapped, until unmap.
 	gpu.read = (i, offset, staging, size) => step(async () => {

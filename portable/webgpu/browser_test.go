@@ -26,7 +26,9 @@ func TestLost(t *testing.T) {
 	var opened js.Value
 	js.Global().Set("keepDevice", js.FuncOf(func(_ js.Value, v []js.Value) any { opened = v[0]; return nil }))
 	js.Global().Call("eval", `{const own = GPUAdapter.prototype.requestDevice;
-GPUAdapter.prototype.requestDevice = async function (d) { const v = await own.call(this, d); keepDevice(v); return v; }}`)
+GPUAdapter.prototype.requestDevice = async function (d) {
+	const v = await own.call(this, d); keepDevice(v); return v;
+}}`)
 	defer adapter.Get("prototype").Set("requestDevice", own)
 
 	t.Run("idle", func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// useStorage is what a buffer is made for: kernels, and copies in both directions.
+	// useStorage is the use of a buffer: kernels, and copies in both directions.
 	useStorage  = 4 | 8 | 128
 	useUniform  = 8 | 64
 	useReadBack = 1 | 8
-	// step is the most that one copy moves, which bounds the memory that copies take beside the buffers.
+	// step is the most bytes that one copy moves; it bounds the memory that copies take in addition to the buffers.
 	step = 32 << 20
 )
 
@@ -101,7 +101,8 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 }
 
 // inSteps moves p, which lies off bytes into the buffer, step bytes at a time. what tells errors what it does.
-func (b *buffer) inSteps(ctx context.Context, what string, off int64, p []byte, move func(off int64, p []byte) error) error {
+func (b *buffer) inSteps(ctx context.Context, what string, off int64, p []byte,
+	move func(off int64, p []byte) error) error {
 	if err := b.begin(ctx, off, len(p)); err != nil {
 		return err
 	}

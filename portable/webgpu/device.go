@@ -70,7 +70,8 @@ func (d Driver) Open(ctx context.Context, info backend.Info) (backend.Device, er
 		return nil, err
 	}
 	if info.Backend != d.Name() || info.Index < 0 || info.Index >= len(list) {
-		return nil, fmt.Errorf("device %s:%d: there are webgpu:0 to webgpu:%d: %w", info.Backend, info.Index, len(list)-1, backend.ErrUnavailable)
+		return nil, fmt.Errorf("device %s:%d: there are webgpu:0 to webgpu:%d: %w", info.Backend, info.Index, len(list)-1,
+			backend.ErrUnavailable)
 	}
 	a := list[info.Index]
 	dev := &device{info: a.info, gpu: open(a), buffers: map[*buffer]struct{}{}, kernels: map[*kernel]struct{}{}}
@@ -104,7 +105,7 @@ func (d *device) prepare() error {
 	return d.gpu.setClock(d)
 }
 
-// failure is what WebGPU has reported.
+// failure is WebGPU's error.
 type failure struct {
 	kind failureKind
 	text string

@@ -31,7 +31,8 @@ func TestEveryFault(t *testing.T) {
 		return
 	}
 	shim := filepath.Join(t.TempDir(), "libvulkan.so.1")
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libvulkan.so.1", "-o", shim, "../../backend/vulkan/testdata/faultvk.c", "-ldl").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libvulkan.so.1", "-o", shim,
+		"../../backend/vulkan/testdata/faultvk.c", "-ldl").CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	every := 1
@@ -42,7 +43,8 @@ func TestEveryFault(t *testing.T) {
 		for at := 1 - code%every; ; at += every {
 			log := filepath.Join(t.TempDir(), "log")
 			cmd := exec.Command(os.Args[0], "-test.run=^TestEveryFault$", "-test.v")
-			cmd.Env = append(os.Environ(), fmt.Sprintf("FAULTVK_AT=%d %d", at, code), "FAULTVK_LOG="+log, "REAL_VULKAN="+loader, "LD_PRELOAD="+shim, "SPMM_REQUIRE=webgpu")
+			cmd.Env = append(os.Environ(), fmt.Sprintf("FAULTVK_AT=%d %d", at, code), "FAULTVK_LOG="+log, "REAL_VULKAN="+loader,
+				"LD_PRELOAD="+shim, "SPMM_REQUIRE=webgpu")
 			out, err := cmd.CombinedOutput()
 			text, _ := os.ReadFile(log)
 			if err != nil {
@@ -55,10 +57,11 @@ func TestEveryFault(t *testing.T) {
 			if strings.Contains(string(out), "device lost") {
 				continue
 			}
-			// What wgpu made of a device, or of a pipeline, before that failed, it leaves: up to seven objects. The next run leaves
-			// none.
+			// What wgpu made of a device, or of a pipeline, before that failed, it leaves: up to seven objects. The next run
+			// leaves none.
 			left, objects := strings.Split(strings.TrimSpace(ends), "\n"), 0
-			if n, err := fmt.Sscanf(left[0], "end objects %d", &objects); n != 1 || err != nil || objects > 7 || len(left) < 2 || left[len(left)-1] != left[0] {
+			if n, err := fmt.Sscanf(left[0], "end objects %d", &objects); n != 1 || err != nil || objects > 7 || len(left) < 2 ||
+				left[len(left)-1] != left[0] {
 				t.Errorf("call %d, %s, fails, and something is left over: %q\n%s", at, name, left, out)
 			}
 		}

@@ -21,7 +21,8 @@ import (
 
 func TestFaults(t *testing.T) {
 	cases := map[string]func(*testing.T){
-		"memory": outOfMemory, "submit": lost, "wait": lost, "cancelled-wait": lostAfterCancel, "started-wait": lostAfterStart,
+		"memory": outOfMemory, "submit": lost, "wait": lost, "cancelled-wait": lostAfterCancel,
+		"started-wait": lostAfterStart,
 	}
 	if f := cases[os.Getenv("FAULT")]; f != nil {
 		f(t) // in the child
@@ -38,7 +39,8 @@ func TestFaults(t *testing.T) {
 	}
 	dir := t.TempDir()
 	shim := filepath.Join(dir, "libvulkan.so.1")
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-Wl,-soname,libvulkan.so.1", "-o", shim, "testdata/faults.c", "-ldl").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-Wl,-soname,libvulkan.so.1", "-o", shim, "testdata/faults.c",
+		"-ldl").CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	for name := range cases {

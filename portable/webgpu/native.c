@@ -37,11 +37,13 @@ static void guarded(void (*step)(void *), void *args) {
 		record(d, WG_LOST, "wgpu-native gave up, with a message on stderr");
 }
 
-bool wg_linked(void) { return wgpuAdapterRequestDevice && wgpuDeviceSetUncapturedErrorCallback && wgpuCommandEncoderResolveQuerySet; }
+bool wg_linked(void) { return wgpuAdapterRequestDevice && wgpuDeviceSetUncapturedErrorCallback &&
+	wgpuCommandEncoderResolveQuerySet; }
 
 // --- adapters
 
-// wg_display reports whether EGL has any display: wgpu-native's OpenGL panics where it has none. Windows does without OpenGL.
+// wg_display reports whether EGL has any display: wgpu-native's OpenGL panics where it has none. Windows does without
+// OpenGL.
 #ifdef _WIN32
 bool wg_display(void) { return false; }
 #else
@@ -228,8 +230,8 @@ void wg_write(wg_device *d, void *buffer, uint64_t off, const void *data, size_t
 	guarded(write_step, &(struct transfer){.d = d, .buffer = buffer, .off = off, .from = data, .size = size});
 }
 
-// pause_before waits between two looks at the device: not at all at first, half a millisecond in the end. (wgpu-native's own
-// wait gives up after five seconds and then takes the work for done.)
+// pause_before waits between two looks at the device: not at all at first, half a millisecond in the end.
+// (wgpu-native's own wait gives up after five seconds and then takes the work for done.)
 #ifdef _WIN32
 static void pause_before(unsigned look) { Sleep(look < 200 ? 0 : 1); }
 #else
@@ -308,7 +310,8 @@ static void read_step(void *p) {
 }
 
 void wg_read(wg_device *d, void *buffer, uint64_t off, void *staging, void *data, size_t size) {
-	guarded(read_step, &(struct transfer){.d = d, .buffer = buffer, .off = off, .staging = staging, .to = data, .size = size});
+	guarded(read_step, &(struct transfer){.d = d, .buffer = buffer, .off = off, .staging = staging, .to = data,
+		.size = size});
 }
 
 // --- kernels
@@ -335,7 +338,8 @@ static void make_step(void *p) {
 	if (a->d->error == WG_OK)
 		a->k->layout = wgpuDeviceCreateBindGroupLayout(dev, &(wgGroupLayoutDescriptor){.entries = n, .entry = entry});
 	if (a->d->error == WG_OK)
-		a->k->pipelineLayout = wgpuDeviceCreatePipelineLayout(dev, &(wgPipelineLayoutDescriptor){.groups = 1, .group = &a->k->layout});
+		a->k->pipelineLayout = wgpuDeviceCreatePipelineLayout(dev, &(wgPipelineLayoutDescriptor){.groups = 1,
+			.group = &a->k->layout});
 	if (a->d->error == WG_OK)
 		a->k->pipeline = wgpuDeviceCreateComputePipeline(dev, &(wgPipelineDescriptor){
 			.layout = a->k->pipelineLayout, .compute = {.module = module, .entry = a->entry}});
@@ -343,7 +347,8 @@ static void make_step(void *p) {
 		wgpuShaderModuleRelease(module);
 }
 
-void wg_kernel_make(wg_device *d, wg_kernel *k, const char *code, const char *entry, uint32_t args, uint32_t readonly, uint32_t paramBytes) {
+void wg_kernel_make(wg_device *d, wg_kernel *k, const char *code, const char *entry, uint32_t args, uint32_t readonly,
+	uint32_t paramBytes) {
 	guarded(make_step, &(struct make){d, k, code, entry, args, readonly, paramBytes});
 }
 
@@ -360,7 +365,8 @@ static void kernel_free_step(void *p) {
 
 void wg_kernel_free(wg_device *d, wg_kernel *k) { guarded(kernel_free_step, &(struct object){d, k}); }
 
-struct group { wg_device *d; const wg_kernel *k; void *const *buffers; uint32_t args; void *params; uint32_t paramBytes; void *out; };
+struct group { wg_device *d; const wg_kernel *k; void *const *buffers; uint32_t args; void *params; uint32_t paramBytes;
+void *out; };
 
 static void group_step(void *p) {
 	struct group *a = p;
@@ -370,14 +376,16 @@ static void group_step(void *p) {
 		entry[n] = (wgGroupEntry){.binding = n, .buffer = a->buffers[n], .size = UINT64_MAX};
 	if (a->paramBytes)
 		entry[n] = (wgGroupEntry){.binding = n, .buffer = a->params, .size = a->paramBytes}, n++;
-	a->out = wgpuDeviceCreateBindGroup(a->d->device, &(wgGroupDescriptor){.layout = a->k->layout, .entries = n, .entry = entry});
+	a->out = wgpuDeviceCreateBindGroup(a->d->device, &(wgGroupDescriptor){.layout = a->k->layout, .entries = n,
+		.entry = entry});
 	if (a->d->error != WG_OK) {
 		wgpuBindGroupRelease(a->out);
 		a->out = NULL;
 	}
 }
 
-void *wg_group(wg_device *d, const wg_kernel *k, void *const *buffers, uint32_t args, void *params, uint32_t paramBytes) {
+void *wg_group(wg_device *d, const wg_kernel *k, void *const *buffers, uint32_t args, void *params,
+	uint32_t paramBytes) {
 	struct group a = {d, k, buffers, args, params, paramBytes, NULL};
 	guarded(group_step, &a);
 	return a.out;

@@ -78,7 +78,7 @@ var wgpuCall = regexp.MustCompile(`^\s*In wgpu\w+\s+(Shader ''\s+)?`)
 // dead reports whether the device is lost.
 func (g *gpu) dead() bool { return bool(g.nat.dead) }
 
-// close frees the device, of which nothing may be running.
+// close frees the device; nothing may be running on it.
 func (g *gpu) close() {
 	C.wg_close(g.nat)
 	if !g.nat.dead { // else wgpu still has it for its callbacks

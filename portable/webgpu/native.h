@@ -1,5 +1,5 @@
-// What the Go side calls: wgpu-native's steps put together, none of which can end the process. Errors that
-// wgpu reports by callback, and its panics, are kept in the device until the Go side takes them.
+// What the Go side calls: combinations of wgpu-native's steps that cannot end the process. Errors that wgpu reports by
+// callback, and its panics, are kept in the device until the Go side takes them.
 
 #pragma once
 #include <stdbool.h>
@@ -54,12 +54,14 @@ void wg_buffer_free(wg_device *d, void *buffer);
 void wg_write(wg_device *d, void *buffer, uint64_t off, const void *data, size_t size);
 void wg_flush(wg_device *d);
 void wg_read(wg_device *d, void *buffer, uint64_t off, void *staging, void *data, size_t size);
-void wg_kernel_make(wg_device *d, wg_kernel *k, const char *code, const char *entry, uint32_t args, uint32_t readonly, uint32_t paramBytes);
+void wg_kernel_make(wg_device *d, wg_kernel *k, const char *code, const char *entry, uint32_t args, uint32_t readonly,
+	uint32_t paramBytes);
 void wg_kernel_free(wg_device *d, wg_kernel *k);
-void *wg_group(wg_device *d, const wg_kernel *k, void *const *buffers, uint32_t args, void *params, uint32_t paramBytes);
+void *wg_group(wg_device *d, const wg_kernel *k, void *const *buffers, uint32_t args, void *params,
+	uint32_t paramBytes);
 void wg_group_free(wg_device *d, void *group);
 
-// wg_run submits launches; wg_wait waits for them, so many nanoseconds at most, and returns whether they are still
+// wg_run submits launches; wg_wait waits for them, `timeout` nanoseconds at most, and returns whether they are still
 // running. The stamps are there when they are not.
 void wg_run(wg_device *d, const wg_launch *launches, size_t n, wg_stamps *stamps);
 bool wg_wait(wg_device *d, wg_stamps *stamps, uint64_t most);

@@ -33,8 +33,8 @@ func (r *paramRing) make(d *device) error {
 	return d.take("the buffer for parameters")
 }
 
-// slotSize returns the bytes of a slot: room for a launch's parameters, and a multiple of the alignment, a power of two, that the
-// device asks of offsets.
+// slotSize returns the bytes of a slot: room for a launch's parameters, and a multiple of the alignment, a power of
+// two, that the device asks of offsets.
 func slotSize(align int) int {
 	align = max(align, 4)
 	return (backend.MaxParams + align - 1) &^ (align - 1)

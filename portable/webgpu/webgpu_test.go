@@ -22,7 +22,8 @@ func open(t testing.TB) backend.Device {
 }
 
 func wgsl(code string, args int) backend.Binary {
-	return backend.Binary{Name: "test", Kind: backend.CodeWGSL, Code: []byte(code), Entry: "main", Args: args, Local: [3]uint32{1, 1, 1}}
+	return backend.Binary{Name: "test", Kind: backend.CodeWGSL, Code: []byte(code), Entry: "main", Args: args,
+		Local: [3]uint32{1, 1, 1}}
 }
 
 // setOne is a kernel that writes 1.
@@ -50,7 +51,8 @@ func TestBadShader(t *testing.T) {
 			t.Errorf("%.60q loads", c.code)
 			continue
 		}
-		if s := err.Error(); !regexp.MustCompile(c.want).MatchString(s) || !strings.Contains(s, "test") || strings.Contains(s, "\n") || len(s) > 1000 {
+		if s := err.Error(); !regexp.MustCompile(c.want).MatchString(s) || !strings.Contains(s, "test") ||
+			strings.Contains(s, "\n") || len(s) > 1000 {
 			t.Errorf("%.60q: error %q", c.code, s)
 		}
 	}
@@ -194,7 +196,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// longLaunch opens a device and loads what takes it long: so many groups of a million steps each.
+// longLaunch opens a device and loads a long kernel: `groups` groups of a million steps each.
 func longLaunch(t *testing.T, groups uint32) (backend.Device, backend.Kernel, backend.Buffer, backend.Launch) {
 	d := open(t)
 	k := backendtest.Load(t, d, wgsl(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;

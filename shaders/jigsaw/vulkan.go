@@ -22,7 +22,7 @@ var coops = []coop{
 	{MatrixUnit: spec.Intel16, subs: 8, cols: 256},
 	{MatrixUnit: spec.Intel8, swap: true, subs: 8, cols: 128},
 	// Mesa's driver for CPUs.
-	{MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128},
+	{MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64},
 }
 
 func vulkanVariants() []*spec.Variant {

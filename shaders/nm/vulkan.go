@@ -20,7 +20,7 @@ func coops() []coop {
 			coop{v: v, MatrixUnit: spec.AMD64, subs: 4, cols: 128, stage: 32},
 			coop{v: v, MatrixUnit: spec.Intel16, subs: 8, cols: 128, stage: 32},
 			coop{v: v, MatrixUnit: spec.Intel8, swap: true, subs: 8, cols: 128, stage: 32},
-			coop{v: v, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128, stage: 16},
+			coop{v: v, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64, stage: 16},
 		)
 	}
 	return cs

@@ -24,8 +24,8 @@ var coops = []coop{
 	{v: 16, MatrixUnit: spec.Intel16, subs: 8, cols: 256, stage: 16},
 	{v: 8, MatrixUnit: spec.Intel8, swap: true, subs: 8, cols: 128, stage: 16},
 	// Mesa's driver for CPUs.
-	{v: 8, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128, stage: 16},
-	{v: 16, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128, stage: 16},
+	{v: 8, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64, stage: 16},
+	{v: 16, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64, stage: 16},
 }
 
 // Vulkan returns the variants for Vulkan, with vectors padded to a multiple, where the format does not say it. Its sources are

@@ -30,7 +30,7 @@ var coops = []coop{
 	// Intel.
 	{MatrixUnit: spec.IntelInt16, subs: 8, cols: 128},
 	{MatrixUnit: spec.IntelInt8, subs: 8, cols: 128},
-	// Mesa's driver for CPUs.
+	// Mesa's driver for CPUs: see variant.
 	{MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64},
 }
 
@@ -44,6 +44,9 @@ func (c coop) sharedWords(p rfx.P) uint32 {
 }
 
 func (c coop) variant(p rfx.P) *spec.Variant {
+	if c.MatrixUnit == spec.MesaCPU && p > rfx.P15 {
+		c.cols = 32 // one tile a subgroup: the driver compiles two for half a minute
+	}
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
 	return sizes{p: p, v: int(c.rows())}.sized(spec.SPIRV(fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), spec.Variant{
 		Need: spec.Need{

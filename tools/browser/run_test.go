@@ -54,7 +54,8 @@ func TestRun(t *testing.T) {
 				return
 			}
 			if got != c.status || stdout.String() != c.stdout || !strings.Contains(stderr.String(), c.stderr) {
-				t.Errorf("status %d, want %d; output %q, want %q; said %q", got, c.status, stdout.String(), c.stdout, stderr.String())
+				t.Errorf("status %d, want %d; output %q, want %q; said %q", got, c.status, stdout.String(), c.stdout,
+					stderr.String())
 			}
 			// The profile is gone.
 			if left, err := filepath.Glob(filepath.Join(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR="), "*")); err != nil || len(left) > 0 {

@@ -52,8 +52,8 @@ func TestMirror(t *testing.T) {
 			"[signed-by=/k/debian.gpg] http://mirror/debian"},
 		{"trusted", map[string]string{"sources.list": "deb [trusted=yes] http://mirror/debian bookworm main\n"},
 			"[" + key + " trusted=yes] http://mirror/debian"},
-		{"deb822", map[string]string{"sources.list.d/debian.sources": "# comment\nTypes: deb deb-src\nURIs: http://mirror/debian\n" +
-			"Suites: bookworm bookworm-updates\nComponents: main non-free\nSigned-By: /k/d.gpg\n\n" +
+		{"deb822", map[string]string{"sources.list.d/debian.sources": "# comment\nTypes: deb deb-src\n" +
+			"URIs: http://mirror/debian\nSuites: bookworm bookworm-updates\nComponents: main non-free\nSigned-By: /k/d.gpg\n\n" +
 			"Types: deb\nURIs: http://mirror/debian-security\nSuites: bookworm-security\nComponents: main\n"},
 			"[signed-by=/k/d.gpg] http://mirror/debian"},
 		{"deb822 over lines", map[string]string{"sources.list.d/debian.sources": "types: deb\nuris:\n http://mirror/debian\nsuites: bookworm-updates\n  bookworm\n" +
@@ -64,7 +64,8 @@ func TestMirror(t *testing.T) {
 		{"others of the same suite", map[string]string{
 			"sources.list.d/a.list": "deb https://apt.tool.example bookworm main\ndeb https://x/linux/debian/x86 bookworm stable\n",
 			"sources.list.d/z.list": "deb http://mirror/pub/debian bookworm main\n"}, "[" + key + " ] http://mirror/pub/debian"},
-		{"testing", map[string]string{"sources.list": "deb http://mirror/debian testing main\n"}, "[" + key + " ] http://mirror/debian"},
+		{"testing", map[string]string{"sources.list": "deb http://mirror/debian testing main\n"}, "[" + key +
+			" ] http://mirror/debian"},
 		{"a disc", map[string]string{"sources.list": "deb cdrom:[Debian_12]/ bookworm main\n"}, ""},
 		{"nothing", map[string]string{}, ""},
 	} {
@@ -170,7 +171,8 @@ func TestEnsureInterrupted(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("it ended well")
 	}
-	if left, err := filepath.Glob(filepath.Join(cache, "spmm", "folder.1*")); err != nil || len(left) != 1 { // the lock file
+	// the lock file
+	if left, err := filepath.Glob(filepath.Join(cache, "spmm", "folder.1*")); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 }

@@ -33,12 +33,14 @@ func architecture() []byte {
 	for i, b := range strings.Fields("cuda vulkan webgpu cpu") {
 		x := i * 185
 		c.arrow(x+87, 388, x+87, 312+h+2)
-		what := []string{"driver API, PTX", "SPIR-V, cooperative matrices", "wgpu-native, browsers", "Go, AVX-512, AVX2, NEON"}[i]
+		what := []string{"driver API, PTX", "SPIR-V, cooperative matrices", "wgpu-native, browsers",
+			"Go, AVX-512, AVX2, NEON"}[i]
 		block(x, 390, 175, device, b, what)
 	}
 	c.box(750, 0, 180, 390+h, proof, "#999")
 	c.words(840, 180, middle+" "+bold, "conformance")
-	for i, line := range []string{"cases of every format", "on every device,", "an exact oracle,", "manifests that anyone", "can verify and compare"} {
+	for i, line := range []string{"cases of every format", "on every device,", "an exact oracle,", "manifests that anyone",
+		"can verify and compare"} {
 		c.words(840, 200+16*i, middle+" "+small, line)
 	}
 	return c.text()

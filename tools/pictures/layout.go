@@ -1,5 +1,5 @@
-// What each format stores: a small matrix, its entries coloured by row, and the arrays of the encoded matrix with the same
-// colours. The matrix's values are its entries' numbers, so that the arrays themselves tell where they went.
+// What each format stores: a small matrix, its entries coloured by row, and the arrays of the encoded matrix with the
+// same colours. The matrix's values are its entries' numbers, so that the arrays themselves tell where they went.
 
 package main
 
@@ -109,8 +109,8 @@ func layout(e formats.Encoded) []byte {
 	return c.text()
 }
 
-// array draws one and returns where the next begins. Entries have their row's colour, other numbers are written out, and of long
-// ones the beginning is shown.
+// array draws one and returns where the next begins. Entries have their row's colour, other numbers are written out,
+// and of long ones the beginning is shown.
 func (c *canvas) array(x, y int, a formats.Array, of []int) int {
 	v := reflect.ValueOf(a.Data)
 	n := v.Len()
@@ -163,7 +163,7 @@ func holdsEntries(v reflect.Value, entries int) bool {
 	return found > entries/2
 }
 
-// number is an element as a value of A: words of 32 bits may be such, beside other things.
+// number is an element as a value of A; words of 32 bits may be values or other things.
 func number(v reflect.Value) float32 {
 	switch x := v.Interface().(type) {
 	case half.F16:

@@ -1,5 +1,5 @@
-// Command pictures draws those of the documents that follow from the tree: the packages, what each format stores of a small
-// matrix, and which case of the conformance suite is right on which device.
+// Command pictures draws those of the documents that follow from the tree: the packages, what each format stores of a
+// small matrix, and which case of the conformance suite is right on which device.
 //
 //	go run ./tools/pictures
 //

@@ -45,7 +45,8 @@ func (c *canvas) text() []byte {
 	w, h := c.width+2*margin, c.height+2*margin
 	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="%d %d %d %d">
 <style>text{font:13px sans-serif;fill:#222}.b{font-weight:bold}.s{font-size:11px;fill:#555}.m{text-anchor:middle}</style>
-<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0,0L8,4L0,8z" fill="#555"/></marker></defs>
+<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"
+><path d="M0,0L8,4L0,8z" fill="#555"/></marker></defs>
 <rect x="%d" y="%d" width="%d" height="%d" fill="#fff"/>
 %s</svg>
 `, w, h, -margin, -margin, w, h, -margin, -margin, w, h, c.body.Bytes())

@@ -4,7 +4,8 @@
 //	go run ./tools/release sbom PROGRAM [VERSION]  CycloneDX 1.5, as JSON
 //	go run ./tools/release licences PROGRAM        their texts, one after the other
 //
-// Both read the list of modules that Go's linker leaves in every program. VERSION is for one that does not know its own.
+// Both read the list of modules that Go's linker leaves in every program. VERSION is for one that does not know its
+// own.
 package main
 
 import (
@@ -53,7 +54,7 @@ func run(args []string, w io.Writer) error {
 	return fmt.Errorf("%q: not sbom or licences", args[0])
 }
 
-// A bill is what CycloneDX calls a BOM, of https://cyclonedx.org/docs/1.5/json, with the fields that are known here.
+// A bill is a BOM of CycloneDX (https://cyclonedx.org/docs/1.5/json) with the fields that are known here.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -104,14 +105,16 @@ func writeBill(w io.Writer, program string, info *buildinfo.BuildInfo) error {
 		}
 	}
 	std := strings.TrimPrefix(info.GoVersion, "go")
-	b.Components = append(b.Components, component{Type: "library", Name: "std", Version: std, URL: "pkg:golang/std@" + std})
+	b.Components = append(b.Components, component{Type: "library", Name: "std", Version: std, URL: "pkg:golang/std@" +
+		std})
 	for _, m := range linked(info) {
 		b.Components = append(b.Components, component{
 			Type: "library", Name: m.Path, Version: m.Version, URL: "pkg:golang/" + m.Path + "@" + m.Version,
 			Properties: []property{{"go:sum", m.Sum}},
 		})
 		if in, ok := inside[m.Path]; ok {
-			b.Components = append(b.Components, component{Type: "library", Name: in.name, Version: in.version, URL: "pkg:generic/" + in.name + "@" + in.version})
+			b.Components = append(b.Components, component{Type: "library", Name: in.name, Version: in.version,
+				URL: "pkg:generic/" + in.name + "@" + in.version})
 		}
 	}
 	e := json.NewEncoder(w)
@@ -131,7 +134,7 @@ func linked(info *buildinfo.BuildInfo) []*debug.Module {
 	return out
 }
 
-// inside are libraries that modules bring compiled, of which they have no licence: inside/NAME.txt is theirs.
+// inside are libraries that modules contain in compiled form, without their licence: inside/NAME.txt has it.
 var inside = map[string]struct{ name, version string }{
 	"github.com/rajveermalviya/go-webgpu/wgpu": {"wgpu-native", "0.17"},
 }

@@ -27,7 +27,8 @@ func TestBill(t *testing.T) {
 		Deps: []*debug.Module{
 			{Path: "example.com/a", Version: "v1.1.0", Sum: "h1:a"},
 			{Path: "github.com/rajveermalviya/go-webgpu/wgpu", Version: "v0.17.1"},
-			{Path: "example.com/b", Version: "v1.2.0", Replace: &debug.Module{Path: "example.com/c", Version: "v1.3.0", Sum: "h1:c"}},
+			{Path: "example.com/b", Version: "v1.2.0", Replace: &debug.Module{Path: "example.com/c", Version: "v1.3.0",
+				Sum: "h1:c"}},
 		},
 		Settings: []debug.BuildSetting{{Key: "GOOS", Value: "linux"}, {Key: "-ldflags", Value: "-s"}},
 	}
@@ -44,7 +45,8 @@ func TestBill(t *testing.T) {
 	}
 	sum := sha256.Sum256(content)
 	app := got.Metadata.Component
-	if app.Name != "example.com/m/cmd/x" || app.Version != "v1.0.0" || app.Hashes[0].Content != hex.EncodeToString(sum[:]) {
+	if app.Name != "example.com/m/cmd/x" || app.Version != "v1.0.0" ||
+		app.Hashes[0].Content != hex.EncodeToString(sum[:]) {
 		t.Errorf("program: %+v", app)
 	}
 	if len(app.Properties) != 1 || app.Properties[0] != (property{"go:build:GOOS", "linux"}) {
@@ -79,7 +81,8 @@ func TestRun(t *testing.T) {
 	if !strings.Contains(licences.String(), "The Go Authors") {
 		t.Error("Go's own licence is missing")
 	}
-	for _, args := range [][]string{nil, {"sbom"}, {"licences", program, "v1"}, {"other", program}, {"sbom", "main.go"}, {"sbom", "nothing"}} {
+	for _, args := range [][]string{nil, {"sbom"}, {"licences", program, "v1"}, {"other", program}, {"sbom", "main.go"},
+		{"sbom", "nothing"}} {
 		if err := run(args, &bill); err == nil {
 			t.Errorf("%q is taken", args)
 		}
@@ -115,10 +118,11 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// What a module brings compiled has its licence beside the module's.
+// A library that a module contains in compiled form has a licence next to the module's.
 func TestInside(t *testing.T) {
 	var out bytes.Buffer
-	info := &buildinfo.BuildInfo{GoVersion: "go1", Deps: []*debug.Module{{Path: "github.com/rajveermalviya/go-webgpu/wgpu", Version: "v0.17.1"}}}
+	info := &buildinfo.BuildInfo{GoVersion: "go1",
+		Deps: []*debug.Module{{Path: "github.com/rajveermalviya/go-webgpu/wgpu", Version: "v0.17.1"}}}
 	if err := writeLicences(&out, info); err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@
 //	go run ./tools/shadergen [-f] [-only KERNEL]
 //	go run ./tools/shadergen -params KERNEL
 //
-// For each kernel it compiles what is stale by the kernel's lock (everything with -f), and writes the archive and the lock of
-// package compiled anew, without what no variant is compiled to. It calls tools/shaderc, which fetches the compilers on first
-// use. With -params it prints the declarations that the kernel's sources include, which are composed from its table:
-// params.h, params.glsl.
+// For each kernel it compiles what is stale by the kernel's lock (everything with -f), and writes the archive and the
+// lock of package compiled anew, without what no variant is compiled to. It calls tools/shaderc, which fetches the
+// compilers on first use. With -params it prints the declarations that the kernel's sources include, which are composed
+// from its table: params.h, params.glsl.
 package main
 
 import (
@@ -94,7 +94,8 @@ func run(ctx context.Context, force bool, only string) error {
 		return err
 	}
 	defer os.RemoveAll(declared)
-	g := &generator{root: root, dir: filepath.Join(root, "shaders"), declared: declared, force: force, made: map[*shaderlock.Unit]result{}}
+	g := &generator{root: root, dir: filepath.Join(root, "shaders"), declared: declared, force: force,
+		made: map[*shaderlock.Unit]result{}}
 	g.fsys = os.DirFS(g.dir)
 	g.nvcc = sync.OnceValues(func() (string, error) { return g.version(ctx, "nvcc", "Build ") })
 	g.glslang = sync.OnceValues(func() (string, error) { return g.version(ctx, "glslang", "Glslang Version: ") })
@@ -305,7 +306,7 @@ func (g *generator) command(u *shaderlock.Unit, out string) []string {
 	return append(c, "-o", out, u.Source)
 }
 
-// fileHash is what nvcc puts into the names of a source's own functions: a hash of the folder it ran in.
+// fileHash is the hash that nvcc puts into the names of a source's own functions: a hash of the folder it ran in.
 var fileHash = regexp.MustCompile(`(_INTERNAL_|_GLOBAL__N__|__nv_static_\d+__)[0-9a-f]{8}_`)
 
 // cleanPTX makes PTX the same wherever it is compiled: it drops comment lines, which tell the
@@ -382,8 +383,8 @@ func (g *generator) write(name string, b []byte) error {
 	return os.Rename(f.Name(), file)
 }
 
-// record writes a kernel's files, if this run compiled something of it or there is something to drop. Another shadergen may
-// have changed them since: they are read again under a file lock on the folder.
+// record writes a kernel's files, if this run compiled something of it or there is something to drop. Another shadergen
+// may have changed them since: they are read again under a file lock on the folder.
 func (g *generator) record(kernel string, us []*shaderlock.Unit) error {
 	d, err := os.Open(g.dir)
 	if err != nil {

@@ -180,10 +180,12 @@ func TestGenerateOnlyWhatIsStale(t *testing.T) {
 	}
 	check(t, dir)
 	got := changed(t, dir)
-	if want := []string{"shaders/compiled/densecopy.tar.zst", "shaders/compiled/peak.lock", "shaders/compiled/peak.tar.zst"}; !slices.Equal(got, want) {
+	if want := []string{"shaders/compiled/densecopy.tar.zst", "shaders/compiled/peak.lock",
+		"shaders/compiled/peak.tar.zst"}; !slices.Equal(got, want) {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
-	if got, want := differing(before, blobs(t, "peak")), []string{"vulkan_matrix.spv", "vulkan_matrix_s8.spv"}; !slices.Equal(got, want) {
+	if got, want := differing(before, blobs(t, "peak")),
+		[]string{"vulkan_matrix.spv", "vulkan_matrix_s8.spv"}; !slices.Equal(got, want) {
 		t.Errorf("compiled %q, want %q", got, want)
 	}
 	if _, err := os.Stat("compiled/old.tar.zst"); err == nil {
@@ -210,7 +212,8 @@ func TestGenerateBroken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "peak/matrix.comp:1: broken") {
 		t.Errorf("error %v", err)
 	}
-	if got, want := changed(t, dir), []string{"shaders/compiled/peak.lock", "shaders/compiled/peak.tar.zst"}; !slices.Equal(got, want) {
+	if got, want := changed(t, dir),
+		[]string{"shaders/compiled/peak.lock", "shaders/compiled/peak.tar.zst"}; !slices.Equal(got, want) {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
 	want := []string{"vulkan_copy.spv", "vulkan_fma.spv", "vulkan_fma_f64.spv", "vulkan_read.spv"}

@@ -121,7 +121,8 @@ func page(file string, content []byte) ([]byte, error) {
 		return nil, err
 	}
 	err = layout.Execute(&out, map[string]any{
-		"Title": title, "Up": strings.Repeat("../", strings.Count(file, "/")), "Body": template.HTML(pictures(file, body.String())),
+		"Title": title, "Up": strings.Repeat("../", strings.Count(file, "/")),
+		"Body": template.HTML(pictures(file, body.String())),
 	})
 	return out.Bytes(), err
 }
@@ -151,7 +152,8 @@ td, th { border: 1px solid #8886; padding: .3rem .6rem; vertical-align: top; tex
 img { max-width: 100% }
 nav a { margin-right: 1rem }
 </style>
-<nav><a href="{{.Up}}index.html">spmm</a><a href="{{.Up}}docs/index.html">Documents</a><a href="{{.Up}}run/index.html">Run it in your browser</a><a href="https://github.com/spmmrun/spmm">Sources</a></nav>
+<nav><a href="{{.Up}}index.html">spmm</a><a href="{{.Up}}docs/index.html">Documents</a
+><a href="{{.Up}}run/index.html">Run it in your browser</a><a href="https://github.com/spmmrun/spmm">Sources</a></nav>
 <main>
 {{.Body}}</main>
 </html>

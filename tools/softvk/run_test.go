@@ -28,7 +28,8 @@ func standIn(t *testing.T) (cache string) {
 	for _, m := range regexp.MustCompile(`ensure (softvk-[a-z]+\.\d+) `).FindAllSubmatch(script, -1) {
 		folder := filepath.Join(cache, "spmm", string(m[1]))
 		icds := filepath.Join(folder, "usr/share/vulkan/icd.d")
-		for _, dir := range []string{icds, filepath.Join(folder, "usr/lib/x86_64-linux-gnu"), filepath.Join(folder, "usr/lib64"), filepath.Join(folder, "usr/bin")} {
+		for _, dir := range []string{icds, filepath.Join(folder, "usr/lib/x86_64-linux-gnu"),
+			filepath.Join(folder, "usr/lib64"), filepath.Join(folder, "usr/bin")} {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -94,9 +95,11 @@ func TestRun(t *testing.T) {
 		{name: "a program", args: []string{"sh", "-c", env}, stdout: "matrices lvp_icd.json  \n"},
 		{name: "plain", args: []string{"--plain", "/bin/sh", "-c", env}, stdout: "plain lvp_icd.json  \n"},
 		{name: "amd", args: []string{"--amd", "sh", "-c", env}, stdout: "amd radeon_icd.json navi31 \n"},
-		{name: "validated", args: []string{"sh", "-c", env}, env: "SPMM_VALIDATE=1", stdout: "matrices lvp_icd.json  VK_LAYER_KHRONOS_validation\n"},
+		{name: "validated", args: []string{"sh", "-c", env}, env: "SPMM_VALIDATE=1",
+			stdout: "matrices lvp_icd.json  VK_LAYER_KHRONOS_validation\n"},
 		{name: "not validated", args: []string{"sh", "-c", env}, env: "SPMM_VALIDATE=0", stdout: "matrices lvp_icd.json  \n"},
-		{name: "arguments, input and status", args: []string{"--", "sh", "-c", `cat; printf "%s|" "$@"; exit 5`, "sh", "a b", "", "*"}, stdin: "in ", status: 5, stdout: "in a b||*|"},
+		{name: "arguments, input and status", args: []string{"--", "sh", "-c", `cat; printf "%s|" "$@"; exit 5`, "sh", "a b",
+			"", "*"}, stdin: "in ", status: 5, stdout: "in a b||*|"},
 		{name: "itself again", args: []string{"bash", "-c", `exec /proc/self/exe -c 'readlink /proc/self/exe >/dev/null; echo again'`}, stdout: "again\n"},
 		{name: "another program", args: []string{"bash", "-c", "/bin/sh -c 'echo other'"}, stdout: "other\n"},
 		{name: "a script", args: []string{"--plain", text, "x"}, status: 3, stdout: "plain x\n"},
@@ -105,7 +108,8 @@ func TestRun(t *testing.T) {
 		{name: "nothing", status: 2, stderr: "usage: "},
 		{name: "a mode alone", args: []string{"--amd"}, status: 2, stderr: "usage: "},
 		{name: "an unknown mode", args: []string{"--nvidia", "sh"}, status: 2, stderr: "usage: "},
-		{name: "no such program", args: []string{"no-such-program"}, status: 127, stderr: "softvk: no-such-program: command not found\n"},
+		{name: "no such program", args: []string{"no-such-program"}, status: 127,
+			stderr: "softvk: no-such-program: command not found\n"},
 		{name: "no such file", args: []string{"./none"}, status: 126, stderr: "softvk: ./none: not an executable file\n"},
 		{name: "a folder", args: []string{tmp}, status: 126, stderr: "not an executable file\n"},
 	} {
@@ -121,8 +125,10 @@ func TestRun(t *testing.T) {
 			if err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)
 			}
-			if got := cmd.ProcessState.ExitCode(); got != c.status || stdout.String() != c.stdout || !strings.Contains(stderr.String(), c.stderr) {
-				t.Errorf("status %d, want %d; output %q, want %q; said %q", got, c.status, stdout.String(), c.stdout, stderr.String())
+			if got := cmd.ProcessState.ExitCode(); got != c.status || stdout.String() != c.stdout ||
+				!strings.Contains(stderr.String(), c.stderr) {
+				t.Errorf("status %d, want %d; output %q, want %q; said %q", got, c.status, stdout.String(), c.stdout,
+					stderr.String())
 			}
 		})
 	}

@@ -139,10 +139,11 @@ func (t *task) binary(ctx context.Context, b *builder, r *reader) (cmd *exec.Cmd
 	return cmd, failed, err
 }
 
-// goTest has go test run the packages, or tell what it has kept of them. It has half of the processors; other tasks have the
-// rest.
+// goTest has go test run the packages, or tell what it has kept of them: two at a time, or as many as half of the processors,
+// beside the other tasks.
 func (t *task) goTest(ctx context.Context, b *builder, r *reader) (cmd *exec.Cmd, failed, err error) {
-	args := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout=" + patience.String(), "-p=" + strconv.Itoa(max(1, runtime.NumCPU()/2))}, t.run.config.flags)
+	args := []string{"go", "test", "-json", "-vet=off", "-timeout=" + patience.String(), "-p=" + strconv.Itoa(max(2, runtime.NumCPU()/2))}
+	args = append(args, t.run.config.flags...)
 	if b.fresh {
 		args = append(args, "-count=1")
 	}

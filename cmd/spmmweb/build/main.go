@@ -2,7 +2,8 @@
 //
 //	go run ./cmd/spmmweb/build -o bin/web
 //
-// It needs the program xz. What goes over the wire, the packed program and the rest as a server's gzip sends it, is printed.
+// It needs the program xz. The bytes that are sent, the packed program and the other files as a server's gzip sends
+// them, are printed.
 package main
 
 import (
@@ -172,7 +173,8 @@ func program(root string) ([]byte, error) {
 // stamp writes a digest of all files in place of the word VERSION.
 func stamp(files map[string][]byte) {
 	sum := sha256.New()
-	for _, name := range []string{"index.html", "page.css", "page.js", "worker.js", "lzma.js", "wasm_exec.js", "webgpu.js", "digests.json", "spmm.wasm.lzma", "icon.svg"} {
+	for _, name := range []string{"index.html", "page.css", "page.js", "worker.js", "lzma.js", "wasm_exec.js", "webgpu.js",
+		"digests.json", "spmm.wasm.lzma", "icon.svg"} {
 		sum.Write(files[name])
 	}
 	version := hex.EncodeToString(sum.Sum(nil))[:12]

@@ -1,5 +1,6 @@
-// Package digests tells which devices gave the same bits, from a table that is made of manifests and small enough for a web
-// page: of each case whose output must be the same on every device, the first bits of the digests of its inputs and output.
+// Package digests tells which devices gave the same bits, from a table that is made of manifests and small enough for a
+// web page: of each case whose output must be the same on every device, the first bits of the digests of its inputs and
+// output.
 package digests
 
 import (
@@ -18,7 +19,7 @@ const (
 	outputDigits = 16
 )
 
-// Table is what devices gave.
+// Table holds the digests that devices gave.
 type Table struct {
 	Devices []string `json:"devices"`
 	// Cases holds by a case's name the words "INPUT OUTPUT DEVICES": digests that begin so, and the devices that gave the

@@ -15,7 +15,8 @@ import (
 func manifest(device string, cases ...[3]string) *conformance.Manifest {
 	m := &conformance.Manifest{Device: backend.Info{Name: device, Backend: "b", Driver: "driver of " + device}}
 	for _, c := range cases {
-		m.Cases = append(m.Cases, conformance.Result{ID: c[0], Input: strings.Repeat(c[1], 64), Output: strings.Repeat(c[2], 64), Status: conformance.Pass})
+		m.Cases = append(m.Cases, conformance.Result{ID: c[0], Input: strings.Repeat(c[1], 64),
+			Output: strings.Repeat(c[2], 64), Status: conformance.Pass})
 	}
 	return m
 }
@@ -42,9 +43,11 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := manifest("mine", [3]string{one, "1", "a"}, [3]string{one, "1", "a"}, [3]string{two, "2", "b"}, [3]string{general, "3", "d"}, [3]string{"csr/f32/T1±/fails", "1", "a"})
+	failed := manifest("mine", [3]string{one, "1", "a"}, [3]string{one, "1", "a"}, [3]string{two, "2", "b"},
+		[3]string{general, "3", "d"}, [3]string{"csr/f32/T1±/fails", "1", "a"})
 	failed.Cases[4].Status = conformance.Fail
-	want := []Agreement{{"x (b)", 2, 2, []string{}}, {"y (b)", 1, 2, []string{two}}, {"old (b)", 0, 0, []string{}}, {"empty (b)", 0, 0, []string{}}, {"x (b, driver of x)", 0, 0, []string{}}}
+	want := []Agreement{{"x (b)", 2, 2, []string{}}, {"y (b)", 1, 2, []string{two}}, {"old (b)", 0, 0, []string{}},
+		{"empty (b)", 0, 0, []string{}}, {"x (b, driver of x)", 0, 0, []string{}}}
 	if d := cmp.Diff(want, table.Compare(failed)); d != "" {
 		t.Error(d)
 	}

@@ -1,5 +1,5 @@
-// unlzma unpacks an .lzma file whose header says how long the contents are, as the LZMA specification has it (Igor Pavlov,
-// 2015). Browsers unpack gzip themselves, which takes half as many bytes again for the program.
+// unlzma unpacks an .lzma file whose header says how long the contents are, as the LZMA specification has it (Igor
+// Pavlov, 2015). Browsers unpack gzip themselves, which takes half as many bytes again for the program.
 function unlzma(src) {
 	"use strict";
 	const properties = src[0], lc = properties % 9, lp = (properties / 9 | 0) % 5, pb = properties / 45 | 0;

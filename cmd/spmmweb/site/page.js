@@ -16,7 +16,8 @@ async function findGPU() {
 }
 
 async function showGPU() {
-	const [trouble, adapter] = await findGPU().catch((e) => ["The browser could not be asked for a GPU: " + e.message, null]);
+	const [trouble, adapter] = await findGPU().catch((e) =>
+		["The browser could not be asked for a GPU: " + e.message, null]);
 	if (trouble) {
 		$("trouble").textContent = trouble;
 		$("trouble").hidden = false;
@@ -178,7 +179,8 @@ function showSuite(a) {
 	$("download").download = a.file;
 	$("contribute").hidden = !a.whole;
 	$("text").value = a.report;
-	$("issue").href = "https://github.com/spmmrun/spmm/issues/new?" + new URLSearchParams({ title: "Manifest of " + a.device.name, body: a.report });
+	const issue = { title: "Manifest of " + a.device.name, body: a.report };
+	$("issue").href = "https://github.com/spmmrun/spmm/issues/new?" + new URLSearchParams(issue);
 	$("verdict").focus();
 }
 
@@ -200,7 +202,7 @@ function showCases(a) {
 		for (const c of classes) {
 			const td = tr.insertCell(), cell = r.cells[c];
 			if (!cell) continue;
-			td.textContent = cell.fail ? cell.pass + " passed, " + cell.fail + " failed" : cell.pass ? cell.pass : "not supported";
+			td.textContent = cell.fail ? cell.pass + " passed, " + cell.fail + " failed" : cell.pass || "not supported";
 			td.className = cell.fail ? "bad" : cell.pass ? "good" : "faint";
 		}
 	}
@@ -214,7 +216,8 @@ const mostBytes = 2 ** 30; // of a file
 async function multiply(name, file) {
 	if (busy) return;
 	$("outcome").hidden = true;
-	if (file?.size > mostBytes) return say(name + ": has " + (file.size / 2 ** 30).toFixed(1) + " GiB, and at most 1 fits here");
+	if (file?.size > mostBytes)
+		return say(name + ": has " + (file.size / 2 ** 30).toFixed(1) + " GiB, and at most 1 fits here");
 	const bytes = file && await file.arrayBuffer().catch((e) => say(name + ": " + e.message));
 	if (file && !bytes) return;
 	const request = { do: "multiply", name, cols: $("cols").valueAsNumber || 0, precision: $("precision").value };
@@ -235,7 +238,8 @@ function showSpy(a) {
 	if (!a.w || !a.h) return;
 	const shades = Uint8Array.from(atob(a.shades), (c) => c.charCodeAt(0)), context = canvas.getContext("2d");
 	const image = context.createImageData(a.w, a.h);
-	shades.forEach((s, i) => image.data.set(s ? Array(3).fill(160 - 160 * s / 255).concat(255) : [255, 255, 255, 255], 4 * i));
+	const grey = (s) => s ? Array(3).fill(160 - 160 * s / 255).concat(255) : [255, 255, 255, 255];
+	shades.forEach((s, i) => image.data.set(grey(s), 4 * i));
 	context.putImageData(image, 0, 0);
 }
 

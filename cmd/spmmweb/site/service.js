@@ -1,7 +1,9 @@
-// Keeps the page's files, so that it works without a network. A new version of the page has other contents and another name here.
+// Keeps the page's files, so that it works without a network. A new version of the page has other contents and another
+// name here.
 "use strict";
 const NAME = "spmm-VERSION";
-const FILES = ["./", "page.css", "page.js", "worker.js", "wasm_exec.js", "lzma.js", "webgpu.js", "spmm.wasm.lzma", "digests.json", "icon.svg"];
+const FILES = ["./", "page.css", "page.js", "worker.js", "wasm_exec.js", "lzma.js", "webgpu.js", "spmm.wasm.lzma",
+	"digests.json", "icon.svg"];
 
 addEventListener("install", (e) => {
 	skipWaiting();
@@ -13,5 +15,6 @@ addEventListener("activate", (e) => e.waitUntil((async () => {
 })()));
 addEventListener("fetch", (e) => {
 	if (e.request.method !== "GET" || new URL(e.request.url).origin !== location.origin) return;
-	e.respondWith(caches.open(NAME).then(async (c) => await c.match(e.request, { ignoreSearch: true }) ?? fetch(e.request)));
+	const stored = async (c) => await c.match(e.request, { ignoreSearch: true });
+	e.respondWith(caches.open(NAME).then(async (c) => await stored(c) ?? fetch(e.request)));
 });

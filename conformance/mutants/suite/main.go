@@ -53,12 +53,13 @@ func run(name, filter string, unlisted, rotate bool) (failed string, err error) 
 	if err != nil {
 		return "", err
 	}
-	m, err := conformance.Run(ctx, dev, conformance.Options{Filter: re, Unlisted: unlisted, Rotate: unlisted && rotate, Progress: func(_, _ int, r *conformance.Result) {
-		if r.Status == conformance.Fail && failed == "" {
-			failed = fmt.Sprintf("%s with %s: %s", r.ID, r.Variant, r.Error)
-			stop()
-		}
-	}})
+	m, err := conformance.Run(ctx, dev, conformance.Options{Filter: re, Unlisted: unlisted, Rotate: unlisted && rotate,
+		Progress: func(_, _ int, r *conformance.Result) {
+			if r.Status == conformance.Fail && failed == "" {
+				failed = fmt.Sprintf("%s with %s: %s", r.ID, r.Variant, r.Error)
+				stop()
+			}
+		}})
 	switch {
 	case failed != "":
 		return failed, nil

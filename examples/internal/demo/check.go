@@ -15,7 +15,7 @@ func Wide[T formats.Value](x []T) []float64 {
 	return y
 }
 
-// Product returns a·x for an x of so many columns, row by row.
+// Product returns a·x for an x of `cols` columns, row by row.
 func Product[T formats.Value](a *formats.CSR[T], x []float64, cols int) []float64 {
 	val := Wide(a.Val)
 	y := make([]float64, a.Rows*cols)

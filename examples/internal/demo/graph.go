@@ -10,8 +10,8 @@ import (
 	"github.com/spmmrun/spmm/formats/load"
 )
 
-// Graph reads a file of a symmetric matrix, whose pattern is a graph's edges. It returns the matrix with zeros for all values,
-// and with the whole diagonal.
+// Graph reads a file of a symmetric matrix, whose pattern is a graph's edges. It returns the matrix with zeros for all
+// values, and with the whole diagonal.
 func Graph(ctx context.Context, path string) (*formats.CSR[float32], error) {
 	m, err := load.File(ctx, path, load.Options{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm"
 )
 
-// Program is what demo.Main runs.
+// Program is a program that demo.Main runs.
 type Program func(ctx context.Context, args []string, out io.Writer) error
 
 // EachDevice calls f with the name of each device that is present.

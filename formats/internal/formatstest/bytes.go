@@ -18,7 +18,7 @@ func (b *Bytes) Next() uint32 {
 // Int is Next as an int.
 func (b *Bytes) Int() int { return int(b.Next()) }
 
-// Each returns so many bytes, each as a number.
+// Each returns n bytes, each as a number.
 func (b *Bytes) Each(n int) (x []uint32) {
 	for range n {
 		x = append(x, b.Next())
@@ -26,7 +26,7 @@ func (b *Bytes) Each(n int) (x []uint32) {
 	return x
 }
 
-// Words returns so many numbers of four bytes, the lowest first.
+// Words returns n numbers of four bytes, the lowest first.
 func (b *Bytes) Words(n int) (x []uint32) {
 	for range n {
 		x = append(x, b.Next()|b.Next()<<8|b.Next()<<16|b.Next()<<24)

@@ -16,7 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
-// Uniform makes a matrix of up to so many rows and columns, of what the spec gen:uniform makes with some more keys.
+// Uniform makes a matrix of up to these numbers of rows and columns, by the spec gen:uniform with some more keys.
 func Uniform(t *rapid.T, most int, keys string) *formats.CSR[float32] {
 	a, err := gen.CSR(fmt.Sprintf("gen:uniform,rows=%d,cols=%d,density=%v,seed=%d%s",
 		rapid.IntRange(0, most).Draw(t, "rows"), rapid.IntRange(0, most).Draw(t, "cols"),

@@ -1,4 +1,5 @@
-// Package formatstest has the tests that formats share: what is decoded is what was encoded, and what is refused.
+// Package formatstest has the tests that formats share: decoding returns the encoded matrix, and invalid ones are
+// refused.
 package formatstest
 
 import (
@@ -24,11 +25,13 @@ func EachType(t *testing.T, f16, bf16, f32 func(*rapid.T)) {
 
 // RoundTrips encodes random matrices, with random options, of each of the element types that all formats hold: Holds.
 func RoundTrips[O any, A, B, C formats.Encoded](t *testing.T, size Size, options func(*rapid.T) O,
-	f16 func(*formats.CSR[half.F16], O) (A, error), bf16 func(*formats.CSR[half.BF16], O) (B, error), f32 func(*formats.CSR[float32], O) (C, error)) {
+	f16 func(*formats.CSR[half.F16], O) (A, error), bf16 func(*formats.CSR[half.BF16], O) (B, error),
+	f32 func(*formats.CSR[float32], O) (C, error)) {
 	EachType(t, roundTrip(size, options, f16), roundTrip(size, options, bf16), roundTrip(size, options, f32))
 }
 
-func roundTrip[T formats.Value, O any, M formats.Encoded](size Size, options func(*rapid.T) O, encode func(*formats.CSR[T], O) (M, error)) func(*rapid.T) {
+func roundTrip[T formats.Value, O any, M formats.Encoded](size Size, options func(*rapid.T) O,
+	encode func(*formats.CSR[T], O) (M, error)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		a := Draw[T](t, size)
 		m, err := encode(a, options(t))
@@ -39,7 +42,7 @@ func roundTrip[T formats.Value, O any, M formats.Encoded](size Size, options fun
 // Size draws how many rows and columns a random matrix has.
 type Size struct{ Rows, Cols *rapid.Generator[int] }
 
-// UpTo is any size from none to so many rows and columns.
+// UpTo is any size from none to these numbers of rows and columns.
 func UpTo(rows, cols int) Size { return Size{rapid.IntRange(0, rows), rapid.IntRange(0, cols)} }
 
 // Draw makes any matrix: empty rows, full rows, rows alike, stored zeros, infinities and NaN, no rows or no columns.
@@ -65,7 +68,7 @@ func Draw[T formats.Value](t *rapid.T, size Size) *formats.CSR[T] {
 	return a
 }
 
-// row appends the columns of a random row to cols. One row in so many is empty, and one is full.
+// row appends the columns of a random row to cols. Some rows are empty, and some are full.
 func row(cols []int32, n int, density float64, odd int, rng *rand.Rand) []int32 {
 	switch rng.IntN(odd) {
 	case 0:
@@ -117,8 +120,8 @@ func Again(t testing.TB, m, again formats.Encoded, err error) {
 	}
 }
 
-// Holds fails unless m, which was encoded of a, is valid and holds the same values in the same places, to the bit; and then
-// other values, which it is given.
+// Holds fails unless m, which was encoded of a, is valid and holds the same values in the same places, to the bit; and
+// then other values, which it is given.
 func Holds[T formats.Value](t *rapid.T, a *formats.CSR[T], m formats.Encoded, err error) {
 	t.Helper()
 	if err != nil {

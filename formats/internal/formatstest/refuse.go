@@ -46,7 +46,7 @@ func Refuses[M, O any](t *testing.T, encode func(*formats.CSR[float32], O) (M, e
 	}
 }
 
-// Damage spoils one thing of a valid matrix. Want is what Validate's error says then; "": the matrix stays valid.
+// Damage spoils one thing of a valid matrix. Validate's error then says Want; "": the matrix stays valid.
 type Damage[M any] = struct {
 	Name  string
 	Spoil func(m M)

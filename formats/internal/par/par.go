@@ -43,8 +43,8 @@ func Cuts(ptr []int64, of int) []int {
 	return cuts
 }
 
-// Parts returns the number of parts, each of at least grain elements, that n elements are cut into: at most one for each
-// core.
+// Parts returns the number of parts, each of at least grain elements, that n elements are cut into: at most one for
+// each core.
 func Parts(n, grain int) int {
 	return max(1, min(runtime.GOMAXPROCS(0), n/max(1, grain)))
 }

@@ -12,7 +12,8 @@ import (
 // A walk meets every entry of its rows once, by ascending column.
 func TestWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rows := rapid.SliceOfN(rapid.SliceOfDistinct(rapid.Int32Range(0, 30), rapid.ID[int32]), 0, rowmerge.MaxRows).Draw(t, "rows")
+		rows := rapid.SliceOfN(rapid.SliceOfDistinct(rapid.Int32Range(0, 30), rapid.ID[int32]), 0, rowmerge.MaxRows).Draw(t,
+			"rows")
 		var cols []int32
 		var w rowmerge.Walk
 		w.Reset()

@@ -1,5 +1,5 @@
-// Package slots has what formats share that store values in slots, panel by panel: how many slots hold entries, in which
-// order panels are multiplied, and what arrays must hold.
+// Package slots has what formats share that store values in slots, panel by panel: how many slots hold entries, in
+// which order panels are multiplied, and what arrays must hold.
 package slots
 
 import (
@@ -20,8 +20,8 @@ func Stored(mask []uint32) (n int64) {
 	return n
 }
 
-// Stats tells what a format costs that multiplies each slot. It stores values and so many other words, and its kernels gather
-// so many rows of B; nnz of its slots hold entries.
+// Stats returns the costs of a format that multiplies each slot. It stores the values and `words` other words, and its
+// kernels gather `gathers` rows of B; nnz of its slots hold entries.
 func Stats[T formats.Value](values []T, words, gathers int, nnz int64) formats.Stats {
 	s := formats.Stats{
 		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(*new(T)))*int64(len(values)),
@@ -48,12 +48,12 @@ func HeaviestFirst(n int, weight func(p uint32) uint32) []uint32 {
 	return order
 }
 
-// Panels are what a format divides a matrix into, by the words that its errors use.
+// Panels are the groups of rows that a format divides a matrix into, in the words of its errors.
 type Panels struct {
 	Format string // the format's name
 	One    string // "panel", "block"
 	Of     string // what one consists of: "vector", "step"
-	Unit   int    // it consists of a multiple of so many; 0 means 1
+	Unit   int    // its length is a multiple of this; 0 means 1
 }
 
 // CheckPointers checks that ptr starts at 0, does not fall, and ends at end.
@@ -76,7 +76,7 @@ func (p Panels) CheckPointers(ptr []uint32, end int) error {
 	return nil
 }
 
-// CheckOrder checks that order is what HeaviestFirst returns for so many panels.
+// CheckOrder checks that order equals HeaviestFirst's for this number of panels.
 func (p Panels) CheckOrder(order []uint32, weight func(p uint32) uint32) error {
 	for i, this := range order {
 		if int64(this) >= int64(len(order)) {
@@ -102,8 +102,8 @@ func CheckSize(format string, rows, cols int) error {
 	return nil
 }
 
-// Columns checks the columns of a panel one after the other: those with entries ascend, and those of padding, which follow
-// them, repeat the last.
+// Columns checks the columns of a panel one after the other: those with entries ascend, and those of padding, which
+// follow them, repeat the last.
 type Columns struct {
 	Cols    int   // of the matrix
 	Padding int   // columns of padding so far

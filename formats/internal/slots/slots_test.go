@@ -13,7 +13,8 @@ import (
 // TestCheckPointers: panels may end neither before nor after what they consist of.
 func TestCheckPointers(t *testing.T) {
 	p := slots.Panels{Format: "f", One: "panel", Of: "step"}
-	for end, want := range map[int]string{5: "", 4: "f: the panels end at step 5 of 4", 6: "f: the panels end at step 5 of 6"} {
+	for end, want := range map[int]string{5: "", 4: "f: the panels end at step 5 of 4",
+		6: "f: the panels end at step 5 of 6"} {
 		formatstest.Error(t, p.CheckPointers([]uint32{0, 2, 5}, end), want)
 	}
 }

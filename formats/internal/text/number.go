@@ -199,7 +199,7 @@ func powersOfTen() (table [maxPower - minPower + 1]power) {
 	return table
 }
 
-// Float is what Decimal reads.
+// Float is a type that Decimal reads.
 type Float interface{ float32 | float64 }
 
 // Decimal is Float32 or Float64.

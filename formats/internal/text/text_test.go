@@ -22,7 +22,8 @@ func checkFloat(t *testing.T, tok string) {
 	got, n, _ := text.Float32([]byte(tok))
 	want, _ := strconv.ParseFloat(strings.Replace(strings.ToLower(tok), "d", "e", 1), 64)
 	if n != len(tok) || math.Float32bits(got) != math.Float32bits(float32(want)) {
-		t.Fatalf("%q: %v (%#x) and %d bytes, want %v (%#x)", tok, got, math.Float32bits(got), n, want, math.Float32bits(float32(want)))
+		t.Fatalf("%q: %v (%#x) and %d bytes, want %v (%#x)", tok, got, math.Float32bits(got), n, want,
+			math.Float32bits(float32(want)))
 	}
 	if wide, n, _ := text.Float64([]byte(tok)); n != len(tok) || math.Float64bits(wide) != math.Float64bits(want) {
 		t.Fatalf("%q as float64: %v and %d bytes, want %v", tok, wide, n, want)
@@ -31,12 +32,14 @@ func checkFloat(t *testing.T, tok string) {
 
 func TestFloat32(t *testing.T) {
 	for _, tok := range []string{
-		"0", "-0", "+0.0e5", "1", "-1", ".5", "5.", "1e0", "1E+2", "1d-3", "2D3", "0.1", "16777217", "16777219", "33554435e-1",
+		"0", "-0", "+0.0e5", "1", "-1", ".5", "5.", "1e0", "1E+2", "1d-3", "2D3", "0.1", "16777217", "16777219",
+		"33554435e-1",
 		"3.4028234e38", "3.4028235677973366e38", "3.4028236e38", "-1e39", "1e400", "1e-400", "1.1754943508222875e-38",
 		"1e-45", "7e-46", "1.4e-45", "1e-57", "18446744073709551615e-57", "9999999999999999999e19", "99999999999999999999",
 		"1.00000005960464477539062500000000000001", "1.000000059604644775390625", "1.00000005960464477539062499999999999999",
 		"0.000000000000000000000000000000000000000000000000000000012345678901234567890123", "1" + strings.Repeat("0", 60) + "e-60",
-		"1e99999999999999999999", "1e-99999999999999999999", "0e99999999", strings.Repeat("9", 400), "0." + strings.Repeat("0", 400) + "1e401",
+		"1e99999999999999999999", "1e-99999999999999999999", "0e99999999", strings.Repeat("9", 400), "0." +
+			strings.Repeat("0", 400) + "1e401",
 	} {
 		checkFloat(t, tok)
 	}
@@ -65,7 +68,8 @@ func TestFloat32Prefixes(t *testing.T) {
 			t.Errorf("%q: %d bytes are a number, want %d", tok, n, want)
 		}
 	}
-	for tok, want := range map[string]bool{"12": true, "-7": true, "1.": false, "1e0": false, "99999999999999999999999": true} {
+	for tok, want := range map[string]bool{"12": true, "-7": true, "1.": false, "1e0": false,
+		"99999999999999999999999": true} {
 		if _, _, integer := text.Float32([]byte(tok)); integer != want {
 			t.Errorf("%q: integer is %v", tok, integer)
 		}
@@ -97,7 +101,8 @@ func FuzzFloat32(f *testing.F) {
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
 	input := "a\r\n\n" + long + "\n" + long + "\nlast"
-	for _, r := range []io.Reader{strings.NewReader(input), iotest.OneByteReader(strings.NewReader(input)), iotest.DataErrReader(strings.NewReader(input))} {
+	for _, r := range []io.Reader{strings.NewReader(input), iotest.OneByteReader(strings.NewReader(input)),
+		iotest.DataErrReader(strings.NewReader(input))} {
 		s := text.NewScanner(r, "f")
 		for _, want := range []string{"a", "", long, long, "last"} {
 			if got, ok := s.Line(); !ok || string(got) != want {
@@ -115,9 +120,11 @@ func TestScannerErrors(t *testing.T) {
 		r    io.Reader
 		want string
 	}{
-		"long":     {strings.NewReader("a\n" + strings.Repeat("x", 300<<10)), "f:2: line longer than 262144 bytes"},
-		"failing":  {io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrClosedPipe)), "f:1: io: read/write on closed pipe"},
-		"cut":      {io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF)), "f:1: compressed data is cut off"},
+		"long": {strings.NewReader("a\n" + strings.Repeat("x", 300<<10)), "f:2: line longer than 262144 bytes"},
+		"failing": {io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrClosedPipe)),
+			"f:1: io: read/write on closed pipe"},
+		"cut": {io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF)),
+			"f:1: compressed data is cut off"},
 		"stalling": {stalling{}, "f:1: multiple Read calls return no data or error"},
 	}
 	for name, tt := range tests {

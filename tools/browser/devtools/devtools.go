@@ -50,7 +50,8 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// Start starts a browser: a program and its first arguments, to which flags are added. It ends with the context, or by Close.
+// Start starts a browser: a program and its first arguments, to which flags are added. It ends with the context, or by
+// Close.
 func Start(ctx context.Context, command ...string) (*Browser, error) {
 	profile, err := os.MkdirTemp("", "browser-profile-")
 	if err != nil {
@@ -64,9 +65,11 @@ func Start(ctx context.Context, command ...string) (*Browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags := append(command[1:len(command):len(command)], "--remote-debugging-pipe", "--user-data-dir="+profile, "--no-first-run",
+	flags := append(command[1:len(command):len(command)], "--remote-debugging-pipe", "--user-data-dir="+profile,
+		"--no-first-run",
 		"--disable-dev-shm-usage", "--disable-background-timer-throttling", "--disable-renderer-backgrounding")
-	b := &Browser{cmd: exec.CommandContext(ctx, command[0], flags...), profile: profile, to: to, ended: make(chan struct{}),
+	b := &Browser{cmd: exec.CommandContext(ctx, command[0], flags...), profile: profile, to: to,
+		ended:   make(chan struct{}),
 		replies: map[int]chan message{}, pages: map[string]*Page{}}
 	b.cmd.ExtraFiles = []*os.File{commands, answers} // 3 and 4
 	ownGroup(b.cmd)
@@ -179,7 +182,8 @@ func (b *Browser) Open(events func(method string, params json.RawMessage)) (*Pag
 	if err := b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &t); err != nil {
 		return nil, err
 	}
-	if err := b.call("", "Target.attachToTarget", map[string]any{"targetId": t.TargetID, "flatten": true}, &t); err != nil {
+	if err := b.call("", "Target.attachToTarget", map[string]any{"targetId": t.TargetID, "flatten": true},
+		&t); err != nil {
 		return nil, err
 	}
 	p := &Page{b, t.SessionID, events, b.ended}
@@ -213,7 +217,8 @@ func (p *Page) Eval(expression string, result any) error {
 			Exception struct{ Description string }
 		}
 	}
-	err := p.Call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true}, &r)
+	err := p.Call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true,
+		"userGesture": true}, &r)
 	if err != nil {
 		return err
 	}

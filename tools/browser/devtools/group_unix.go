@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ownGroup makes the command the first of a group of processes, all of which end with its context.
+// ownGroup makes the command the first of a group of processes that all end with its context.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return kill(cmd) }

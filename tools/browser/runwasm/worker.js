@@ -6,7 +6,8 @@ fs.writeSync = (fd, bytes) => {
 	postMessage({ fd, text: decoders[fd].decode(bytes, { stream: true }) });
 	return bytes.length;
 };
-fs.write = (fd, bytes, offset, length, position, done) => done(null, fs.writeSync(fd, bytes.subarray(offset, offset + length)));
+fs.write = (fd, bytes, offset, length, position, done) => done(null,
+	fs.writeSync(fd, bytes.subarray(offset, offset + length)));
 (async () => {
 	const go = new Go();
 	let status = 0;

@@ -128,7 +128,7 @@ func replace(progs []elf.Prog64, note int, load elf.Prog64) []elf.Prog64 {
 	return slices.Insert(out, at, load)
 }
 
-// header is what adapt needs of a program's headers.
+// header has the fields of a program's headers that adapt needs.
 type header struct {
 	progs    []elf.Prog64
 	progsOff uint64
@@ -189,7 +189,7 @@ func slice(f []byte, off, n uint64) ([]byte, bool) {
 	return f[off : off+n], true
 }
 
-// dynamic is what adapt needs of the dynamic section. Entries are told by their position.
+// dynamic has the fields of the dynamic section that adapt needs. Entries are told by their position.
 type dynamic struct {
 	off                     uint64 // of the section in the file
 	strtab, strsz, pathSlot int

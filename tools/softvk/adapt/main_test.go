@@ -105,7 +105,8 @@ func TestAdaptedProgramRuns(t *testing.T) {
 
 func TestNothingToAdapt(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"script": "#!/bin/sh\n", "empty": "", "other machine": "\x7fELF\x01\x01" + strings.Repeat("\x00", 80)} {
+	for name, text := range map[string]string{"script": "#!/bin/sh\n", "empty": "", "other machine": "\x7fELF\x01\x01" +
+		strings.Repeat("\x00", 80)} {
 		if _, err := adapt([]byte(text), "/loader", "/libs"); !errors.Is(err, errStatic) {
 			t.Errorf("%s: %v", name, err)
 		}

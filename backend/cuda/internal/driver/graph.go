@@ -11,7 +11,7 @@ import "C"
 
 import "unsafe"
 
-// Graph is a chain of launches, each of which runs after the one before.
+// Graph is a chain of launches; each runs after the one before.
 type Graph struct{ c *C.spmm_graph }
 
 // NewGraph returns a graph without launches.

@@ -36,10 +36,12 @@ static CUresult memory_at(CUdeviceptr p, spmm_memory *m)
 static int on_host(const void *p)
 {
 	CUmemorytype type;
-	return !cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)p) && type == CU_MEMORYTYPE_HOST;
+	return !cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)p) &&
+		type == CU_MEMORYTYPE_HOST;
 }
 
-static CUresult lines_in(CUdeviceptr dst, size_t pitch, const void *host, size_t host_pitch, size_t width, size_t n, CUstream s)
+static CUresult lines_in(CUdeviceptr dst, size_t pitch, const void *host, size_t host_pitch, size_t width, size_t n,
+	CUstream s)
 {
 	CUDA_MEMCPY2D c = {
 		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = host_pitch,
@@ -49,7 +51,8 @@ static CUresult lines_in(CUdeviceptr dst, size_t pitch, const void *host, size_t
 	return cuMemcpy2DAsync(&c, s);
 }
 
-static CUresult lines_out(void *host, size_t host_pitch, CUdeviceptr src, size_t pitch, size_t width, size_t n, CUstream s)
+static CUresult lines_out(void *host, size_t host_pitch, CUdeviceptr src, size_t pitch, size_t width, size_t n,
+	CUstream s)
 {
 	CUDA_MEMCPY2D c = {
 		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src, .srcPitch = pitch,
@@ -59,7 +62,8 @@ static CUresult lines_out(void *host, size_t host_pitch, CUdeviceptr src, size_t
 	return cuMemcpy2DAsync(&c, s);
 }
 
-static CUresult peer(CUdeviceptr dst, CUcontext dst_ctx, size_t pitch, CUdeviceptr src, CUcontext src_ctx, size_t src_pitch, size_t width, size_t n, CUstream s)
+static CUresult peer(CUdeviceptr dst, CUcontext dst_ctx, size_t pitch, CUdeviceptr src, CUcontext src_ctx,
+	size_t src_pitch, size_t width, size_t n, CUstream s)
 {
 	if (n == 1)
 		return cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, width, s);
@@ -102,7 +106,7 @@ func PageLocked(p []byte) bool {
 	return C.on_host(unsafe.Pointer(&p[0])) != 0 && C.on_host(unsafe.Pointer(&p[len(p)-1])) != 0
 }
 
-// Memory is what lies at an address.
+// Memory describes the allocation at an address.
 type Memory struct {
 	OnDevice bool         // else page-locked on the host
 	Device   int          // the device's number, -1 if the driver does not tell
@@ -118,25 +122,32 @@ func MemoryAt(p cu.DevicePtr) (Memory, error) {
 		return Memory{}, err
 	}
 	return Memory{
-		OnDevice: m._type == C.CU_MEMORYTYPE_DEVICE || m.managed != 0, Device: int(m.ordinal), Context: uintptr(unsafe.Pointer(m.ctx)),
-		Start: cu.DevicePtr(m.start), Size: int64(m.size),
+		OnDevice: m._type == C.CU_MEMORYTYPE_DEVICE || m.managed != 0, Device: int(m.ordinal),
+		Context: uintptr(unsafe.Pointer(m.ctx)),
+		Start:   cu.DevicePtr(m.start), Size: int64(m.size),
 	}, nil
 }
 
-// CopyLinesIn copies n lines of width bytes from p, hostPitch bytes apart, to dst, pitch bytes apart, as part of a stream.
+// CopyLinesIn copies n lines of width bytes from p, hostPitch bytes apart, to dst, pitch bytes apart, as part of a
+// stream.
 func CopyLinesIn(dst cu.DevicePtr, pitch int64, p unsafe.Pointer, hostPitch, width int64, n int, s cu.Stream) error {
-	return check(C.lines_in(C.CUdeviceptr(dst), C.size_t(pitch), p, C.size_t(hostPitch), C.size_t(width), C.size_t(n), stream(s)))
+	return check(C.lines_in(C.CUdeviceptr(dst), C.size_t(pitch), p, C.size_t(hostPitch), C.size_t(width), C.size_t(n),
+		stream(s)))
 }
 
 // CopyLinesOut copies them back.
 func CopyLinesOut(p unsafe.Pointer, hostPitch int64, src cu.DevicePtr, pitch, width int64, n int, s cu.Stream) error {
-	return check(C.lines_out(p, C.size_t(hostPitch), C.CUdeviceptr(src), C.size_t(pitch), C.size_t(width), C.size_t(n), stream(s)))
+	return check(C.lines_out(p, C.size_t(hostPitch), C.CUdeviceptr(src), C.size_t(pitch), C.size_t(width), C.size_t(n),
+		stream(s)))
 }
 
-// CopyPeer copies n lines of width bytes from one context's memory to another's, or to the same one's, as part of a stream.
-func CopyPeer(dst cu.DevicePtr, dstCtx cu.CUContext, pitch int64, src cu.DevicePtr, srcCtx cu.CUContext, srcPitch, width int64, n int, s cu.Stream) error {
+// CopyPeer copies n lines of width bytes from one context's memory to another's, or to the same one's, as part of a
+// stream.
+func CopyPeer(dst cu.DevicePtr, dstCtx cu.CUContext, pitch int64, src cu.DevicePtr, srcCtx cu.CUContext, srcPitch,
+	width int64, n int, s cu.Stream) error {
 	return check(C.peer(C.CUdeviceptr(dst), *(*C.CUcontext)(unsafe.Pointer(&dstCtx)), C.size_t(pitch),
-		C.CUdeviceptr(src), *(*C.CUcontext)(unsafe.Pointer(&srcCtx)), C.size_t(srcPitch), C.size_t(width), C.size_t(n), stream(s)))
+		C.CUdeviceptr(src), *(*C.CUcontext)(unsafe.Pointer(&srcCtx)), C.size_t(srcPitch), C.size_t(width), C.size_t(n),
+		stream(s)))
 }
 
 func stream(s cu.Stream) C.CUstream { return *(*C.CUstream)(unsafe.Pointer(&s)) }

@@ -55,7 +55,7 @@ static CUresult arguments(spmm_launch *l, void *argv[SPMM_ARGV])
 	return l->bad;
 }
 
-/* swizzle is how chunks of rows of so many 16-bit elements are exchanged in shared memory. */
+/* swizzle is the exchange of chunks in shared memory for rows of `cols` 16-bit elements. */
 static CUtensorMapSwizzle swizzle(unsigned int cols)
 {
 	switch (cols) {

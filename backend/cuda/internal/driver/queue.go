@@ -109,17 +109,18 @@ func (q *Queue) Arg(p cu.DevicePtr) {
 	l.args++
 }
 
-// Map appends the tensor map of a matrix of 16-bit elements to the arguments of the launch added last. What the driver refuses
-// to make one of is an error of Submit or AddTo.
+// Map appends the tensor map of a matrix of 16-bit elements to the arguments of the launch added last. What the driver
+// refuses to make one of is an error of Submit or AddTo.
 func (q *Queue) Map(matrix cu.DevicePtr, rows, cols, pitch, tileRows, tileCols uint32) {
-	C.spmm_queue_map(q.c, C.CUdeviceptr(matrix), C.uint(rows), C.uint(cols), C.uint(pitch), C.uint(tileRows), C.uint(tileCols))
+	C.spmm_queue_map(q.c, C.CUdeviceptr(matrix), C.uint(rows), C.uint(cols), C.uint(pitch), C.uint(tileRows),
+		C.uint(tileCols))
 }
 
 // Clock is the events around the launches of a run.
 type Clock struct{ c *C.spmm_clock }
 
-// NewClock makes a clock for runs that are in flight beside others. The queue's context must be current. Where it
-// fails, Destroy still frees what was made.
+// NewClock makes a clock for runs that are in flight together with others. The queue's context must be current. Where
+// it fails, Destroy still frees what was made.
 func NewClock() (Clock, error) {
 	c := Clock{(*C.spmm_clock)(C.calloc(1, C.sizeof_spmm_clock))}
 	return c, check(C.spmm_clock_make(c.c))
@@ -132,8 +133,8 @@ func (c Clock) Destroy() error {
 	return err
 }
 
-// Elapsed is the device's time from before the first launch of the run to after its last one, all of which have been
-// awaited.
+// Elapsed is the device's time from before the first launch of the run to after its last one. All launches must have
+// been awaited.
 func (c Clock) Elapsed() time.Duration {
 	return time.Duration(float64(c.c.ms) * float64(time.Millisecond))
 }

@@ -4,7 +4,8 @@
 
 #include "cuda.h"
 
-enum { SPMM_BATCH = 64, SPMM_MAX_ARGS = 8, SPMM_MAX_PARAMS = 80, SPMM_MAX_MAPS = 2, SPMM_MAP_BYTES = sizeof(CUtensorMap) };
+enum { SPMM_BATCH = 64, SPMM_MAX_ARGS = 8, SPMM_MAX_PARAMS = 80, SPMM_MAX_MAPS = 2,
+	SPMM_MAP_BYTES = sizeof(CUtensorMap) };
 
 typedef struct {
 	CUfunction fn;
@@ -46,7 +47,8 @@ typedef struct {
 	spmm_launch launch[SPMM_BATCH];
 } spmm_queue;
 
-/* Appends the map of a matrix of 16-bit elements whose tiles have so many rows and columns to those of the last launch in q. */
+/* Appends the map of a matrix of 16-bit elements with tiles of these rows and columns to those of the
+   last launch in q. */
 void spmm_queue_map(spmm_queue *q, CUdeviceptr matrix, unsigned int rows, unsigned int cols, unsigned int pitch,
                     unsigned int box_rows, unsigned int box_cols);
 
@@ -67,7 +69,7 @@ CUresult spmm_queue_submit(spmm_queue *q, spmm_clock *clock, int first, int last
  * the last batch of a run is done its clock has the time since the first began. */
 CUresult spmm_queue_wait(spmm_queue *q, int all, int first);
 
-/* Waits for a run that was submitted with its own clock, so many nanoseconds at most. */
+/* Waits for a run that was submitted with its own clock, for a number of nanoseconds at most. */
 CUresult spmm_clock_wait(spmm_queue *q, spmm_clock *c, long long most, int first);
 
 /* Adds the n launches in q to a graph, each after the one before, and makes it ready to be launched. After an error

@@ -55,7 +55,8 @@ func compile(dir string, flags ...string) (string, error) {
 		}
 	}
 	out := filepath.Join(dir, "libcuda.so.1")
-	args := append([]string{"-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-I", filepath.Dir(header), "-o", out}, flags...)
+	args := append([]string{"-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-I", filepath.Dir(header), "-o",
+		out}, flags...)
 	text, err := exec.Command(cc, append(args, source, "-lpthread")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %v\n%s", cc, err, text)

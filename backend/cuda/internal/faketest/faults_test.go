@@ -1,7 +1,7 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// A driver of which one call fails, whichever it is: an error, nothing left in the context, no wrong output, and what is
-// done next works.
+// A driver whose n-th call fails, for every n: an error, nothing left in the context, no wrong output, and what is done
+// next works.
 
 package faketest
 
@@ -15,8 +15,8 @@ import (
 	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
-// TestFaults lets each call of the driver fail: with an error of the caller's, for lack of memory, and so that the context is
-// lost. Without SPMM_ALL_FAULTS, some of them.
+// TestFaults lets each call of the driver fail: with an error of the caller's, for lack of memory, and so that the
+// context is lost. Without SPMM_ALL_FAULTS, some of them.
 func TestFaults(t *testing.T) {
 	play := func(at, code int) []string {
 		t.Helper()

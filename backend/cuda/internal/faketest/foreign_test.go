@@ -17,7 +17,7 @@ import (
 func TestForeign(t *testing.T) { foreigntest.Run(t, cuda(t)) }
 
 // A program's contexts end with nothing of the device's left in them. Here an allocation looks like several side by
-// side, as those of an allocator that maps memory piece by piece.
+// side, as those of an allocator that maps memory in chunks.
 func TestForeignFreed(t *testing.T) {
 	t.Setenv("FAKE_RANGE", "1000")
 	logged := calls(t)
@@ -86,7 +86,8 @@ func TestCopyCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := logged()
-			if got := fmt.Sprint(count(l, "cuMemcpyHtoDAsync_v2"), count(l, "cuMemcpyDtoHAsync_v2"), count(l, "cuMemcpy2DAsync_v2")); got != c.copies {
+			if got := fmt.Sprint(count(l, "cuMemcpyHtoDAsync_v2"), count(l, "cuMemcpyDtoHAsync_v2"),
+				count(l, "cuMemcpy2DAsync_v2")); got != c.copies {
 				t.Errorf("calls %s, want %s", got, c.copies)
 			}
 		})
@@ -102,7 +103,8 @@ func TestCopyAllocatesNothing(t *testing.T) {
 	l := backend.Lines{Pitch: 640, HostPitch: 600, Width: 600, Count: 100}
 	for name, f := range map[string]func() error{
 		"Write": func() error { return b.Write(ctx, 0, p) }, "Read": func() error { return b.Read(ctx, 0, p) },
-		"WriteLines": func() error { return b.WriteLines(ctx, l, p) }, "ReadLines": func() error { return b.ReadLines(ctx, l, p) },
+		"WriteLines": func() error { return b.WriteLines(ctx, l, p) },
+		"ReadLines":  func() error { return b.ReadLines(ctx, l, p) },
 	} {
 		if err := f(); err != nil {
 			t.Fatal(err)

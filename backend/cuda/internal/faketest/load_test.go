@@ -47,12 +47,18 @@ func testLoadErrors(t *testing.T) {
 		{"newer architecture", replace("sm_80", "sm_100a"), true, "it is for a newer GPU: CUDA error 209"},
 		{"syntax error", replace("ret;", "bad instruction"), false, "the driver does not compile the kernel: ptxas application ptx input, line 7; error   : Parsing error near 'bad': syntax error"},
 		{"no such function", func(b *backend.Binary) { b.Entry = "other" }, false, `no function "other"`},
-		{"more parameters in the PTX", func(b *backend.Binary) { b.Code = ptx("record", 2, 0) }, false, "more than the 1 parameters"},
+		{"more parameters in the PTX", func(b *backend.Binary) { b.Code = ptx("record", 2, 0) }, false,
+			"more than the 1 parameters"},
 		{"fewer parameters in the PTX", func(b *backend.Binary) { b.Args = 2 }, false, "1 parameters, its table 2"},
 		{"no block in the PTX", func(b *backend.Binary) { b.ParamBytes = 16 }, false, "1 parameters, its table 2"},
-		{"larger block in the PTX", func(b *backend.Binary) { b.Code, b.ParamBytes = ptx("record", 1, 20), 16 }, false, "parameter 1 has 20 bytes in its PTX and 16 in its table"},
-		{"many registers", func(b *backend.Binary) { b.Code = ptx("record", 1, 0, "//threads=32") }, true, "workgroups of 32 invocations, it has 64"},
-		{"static shared memory", func(b *backend.Binary) { b.Code, b.Shared = ptx("record", 1, 0, "//static=40000"), 200_000 }, true, "240000 bytes of shared memory, the device has 232448"},
+		{"larger block in the PTX", func(b *backend.Binary) { b.Code, b.ParamBytes = ptx("record", 1, 20), 16 }, false,
+			"parameter 1 has 20 bytes in its PTX and 16 in its table"},
+		{"many registers", func(b *backend.Binary) { b.Code = ptx("record", 1, 0, "//threads=32") }, true,
+			"workgroups of 32 invocations, it has 64"},
+		{"static shared memory", func(b *backend.Binary) {
+			b.Code, b.Shared = ptx("record", 1, 0, "//static=40000"),
+				200_000
+		}, true, "240000 bytes of shared memory, the device has 232448"},
 	} {
 		b := good
 		c.change(&b)
@@ -216,7 +222,8 @@ func TestCaps(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	i := d.Info()
-	if i.Name != "Fake GPU 0" || i.Vendor != "NVIDIA" || !strings.HasPrefix(i.Driver, "CUDA 12.4") || i.Memory != 1<<30 || i.Kind != "discrete" {
+	if i.Name != "Fake GPU 0" || i.Vendor != "NVIDIA" || !strings.HasPrefix(i.Driver, "CUDA 12.4") || i.Memory != 1<<30 ||
+		i.Kind != "discrete" {
 		t.Errorf("%+v", i)
 	}
 }

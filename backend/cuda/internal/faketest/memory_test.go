@@ -1,4 +1,4 @@
-// Memory on the fake driver: the pool, copies in pieces, and that everything is freed.
+// Memory on the fake driver: the pool, copies in chunks, and that everything is freed.
 
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
@@ -31,7 +31,8 @@ func TestOutOfMemory(t *testing.T) {
 	d := open(t)
 	first := backendtest.Alloc(t, d, 600<<10)
 	_, err := d.Alloc(600 << 10)
-	if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "allocating 614400 bytes (0 MiB of 1 MiB are free)") {
+	if !errors.Is(err, backend.ErrOutOfMemory) ||
+		!strings.Contains(err.Error(), "allocating 614400 bytes (0 MiB of 1 MiB are free)") {
 		t.Errorf("second allocation: %v", err)
 	}
 	if err := first.Write(t.Context(), 0, random(600<<10)); err != nil {
@@ -136,7 +137,8 @@ func TestTransferErrors(t *testing.T) {
 		t.Errorf("without page-locked memory: %v", err)
 	}
 	t.Setenv("FAKE_FAIL", "cuMemcpyHtoDAsync_v2=1")
-	if err := b.Write(t.Context(), 0, make([]byte, 64)); err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_INVALID_VALUE (1): invalid argument") {
+	if err := b.Write(t.Context(), 0, make([]byte, 64)); err == nil ||
+		!strings.Contains(err.Error(), "CUDA_ERROR_INVALID_VALUE (1): invalid argument") {
 		t.Errorf("a copy that fails: %v", err)
 	}
 	t.Setenv("FAKE_FAIL", "")

@@ -66,7 +66,7 @@ func TestRecordingIsOneGraph(t *testing.T) {
 	}
 }
 
-// Launches of 2 ms make graphs of some 25 ms, of which two are in flight when a run is cancelled.
+// Launches of 2 ms make graphs of some 25 ms; two are in flight when a run is cancelled.
 func TestLongRecording(t *testing.T) {
 	d := open(t)
 	k, b := backendtest.Load(t, d, bin("sleep", 1, 0)), backendtest.Alloc(t, d, 4)
@@ -82,7 +82,8 @@ func TestLongRecording(t *testing.T) {
 	}
 	logged := calls(t)
 	replay(t, r)
-	if n := count(logged(), "cuGraphLaunch"); n < 3 || n >= 100 { // 8 or so, and more on a busy machine, where launches take longer
+	// 8 or so, and more on a busy machine, where launches take longer
+	if n := count(logged(), "cuGraphLaunch"); n < 3 || n >= 100 {
 		t.Errorf("200 ms of launches are %d graphs", n)
 	}
 	if n := words(t, b, 1)[0]; n != 100 {
@@ -145,7 +146,10 @@ func TestGraphsRefused(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
-		if !slices.ContainsFunc(logged(), func(s string) bool { return strings.HasPrefix(s, "end lost=0 ") && strings.Contains(s, " graphs=0 ") }) {
+		if !slices.ContainsFunc(logged(), func(s string) bool {
+			return strings.HasPrefix(s, "end lost=0 ") &&
+				strings.Contains(s, " graphs=0 ")
+		}) {
 			t.Errorf("%s: graphs are left over", fails)
 		}
 	}
@@ -215,7 +219,8 @@ func TestStartWaitsForNothing(t *testing.T) {
 // A device that is lost says so to whoever waits, and to later calls.
 func TestStartThenLost(t *testing.T) {
 	d := open(t)
-	k, fault, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Load(t, d, bin("fault", 1, 0)), backendtest.Alloc(t, d, 256)
+	k, fault, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Load(t, d, bin("fault", 1, 0)),
+		backendtest.Alloc(t, d, 256)
 	slow := launch(backendtest.Load(t, d, bin("spin", 1, 4)), b)
 	slow.Params = []byte{0, 0, 0, 64} // some 70 ms
 	r := record(t, d, launch(k, b), launch(k, b))
@@ -233,7 +238,8 @@ func TestStartThenLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bad.Wait(t.Context()); !errors.Is(err, backend.ErrDeviceLost) || !strings.Contains(err.Error(), "test/spin") {
+	if _, err := bad.Wait(t.Context()); !errors.Is(err, backend.ErrDeviceLost) ||
+		!strings.Contains(err.Error(), "test/spin") {
 		t.Errorf("Wait for a fault: %v", err)
 	}
 	if _, err := after.Wait(t.Context()); !errors.Is(err, backend.ErrDeviceLost) {
@@ -310,13 +316,15 @@ func TestGraphOverlap(t *testing.T) {
 	}{
 		{"after each other", "", []backend.Launch{launch(k, a, b), launch(k, a, b), launch(k, a, b)}, 2, 0},
 		{"after one that writes what is read early", "", []backend.Launch{launch(k, b, a), launch(k, a, b)}, 0, 0},
-		{"on a driver before CUDA 12.3", "cuGraphAddDependencies_v2=302", []backend.Launch{launch(k, a, b), launch(k, a, b)}, 1, 1},
+		{"on a driver before CUDA 12.3", "cuGraphAddDependencies_v2=302", []backend.Launch{launch(k, a, b), launch(k, a, b)},
+			1, 1},
 	} {
 		t.Setenv("FAKE_FAIL", q.fail)
 		logged := calls(t)
 		replay(t, record(t, d, q.launches...))
 		l := logged()
-		if count(l, "cuGraphLaunch") != 1 || count(l, "cuGraphAddDependencies_v2") != q.early || count(l, "cuGraphAddDependencies") != q.ordered {
+		if count(l, "cuGraphLaunch") != 1 || count(l, "cuGraphAddDependencies_v2") != q.early ||
+			count(l, "cuGraphAddDependencies") != q.ordered {
 			t.Errorf("%s: %d graphs, %d edges that let launches overlap and %d that do not, want 1, %d, %d", q.name, count(l, "cuGraphLaunch"),
 				count(l, "cuGraphAddDependencies_v2"), count(l, "cuGraphAddDependencies"), q.early, q.ordered)
 		}

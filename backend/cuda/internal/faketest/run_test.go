@@ -56,20 +56,24 @@ func TestTensorMaps(t *testing.T) {
 	r.Code = []byte(strings.Replace(string(r.Code), ")", ", .param .align 64 .b8 m0[128], .param .align 64 .b8 m1[128])", 1))
 	r.Maps = 2
 	k := backendtest.Load(t, d, r)
-	dst, other := [2]backend.Buffer{backendtest.Alloc(t, d, 256), backendtest.Alloc(t, d, 256)}, backendtest.Alloc(t, d, 1024)
+	dst, other := [2]backend.Buffer{backendtest.Alloc(t, d, 256), backendtest.Alloc(t, d, 256)},
+		backendtest.Alloc(t, d, 1024)
 	ls := make([]backend.Launch, 2)
 	for i := range ls {
 		ls[i] = launch(k, dst[i], other)
-		ls[i].Maps = []backend.TileMap{{Arg: 1, Rows: 5, Cols: 30 + uint32(i), Pitch: 40, TileRows: 3, TileCols: 64}, {Arg: 0, Rows: 7, Cols: 8, Pitch: 8, TileRows: 64, TileCols: 8}}
+		ls[i].Maps = []backend.TileMap{{Arg: 1, Rows: 5, Cols: 30 + uint32(i), Pitch: 40, TileRows: 3, TileCols: 64},
+			{Arg: 0, Rows: 7, Cols: 8, Pitch: 8, TileRows: 64, TileCols: 8}}
 	}
 	check := func(what string) {
 		t.Helper()
 		for i, b := range dst {
 			w := words(t, b, 64)
-			if got, want := []uint32{w[2], w[4], w[6], w[8], w[10], w[12]}, []uint32{30 + uint32(i), 5, 80, 3, 3, 2}; !slices.Equal(got, want) {
+			if got, want := []uint32{w[2], w[4], w[6], w[8], w[10], w[12]},
+				[]uint32{30 + uint32(i), 5, 80, 3, 3, 2}; !slices.Equal(got, want) {
 				t.Errorf("%s: the first map of launch %d is of columns, rows, pitch, tile, swizzle and promotion %d, want %d", what, i, got, want)
 			}
-			if got, want := []uint32{w[34], w[36], w[38], w[40], w[42], w[46]}, []uint32{8, 7, 16, 64, 0, 8}; !slices.Equal(got, want) {
+			if got, want := []uint32{w[34], w[36], w[38], w[40], w[42], w[46]}, []uint32{8, 7, 16, 64, 0, 8}; !slices.Equal(got,
+				want) {
 				t.Errorf("%s: the second map of launch %d is of %d, want %d", what, i, got, want)
 			}
 			if w[0] == w[32] && w[1] == w[33] {
@@ -191,7 +195,8 @@ func TestBatchesInFlight(t *testing.T) {
 			t.Error("three batches in flight")
 		}
 	}
-	if batches < 5 || waits != batches { // more where the machine was busy during the first launch, and others are thought to take as long
+	// more where the machine was busy during the first launch, and others are thought to take as long
+	if batches < 5 || waits != batches {
 		t.Errorf("%d waits for %d batches, want one each, of 5 at least", waits, batches)
 	}
 }
@@ -248,7 +253,8 @@ func TestOverlap(t *testing.T) {
 	early.ReadOnly, early.Early = 2, 2
 	plain, k := backendtest.Load(t, d, bin("record", 2, 0)), backendtest.Load(t, d, early)
 	a, b, c := backendtest.Alloc(t, d, 28), backendtest.Alloc(t, d, 28), backendtest.Alloc(t, d, 28)
-	if _, err := d.Run(t.Context(), launch(plain, a, c)); err != nil { // the first launch of a kernel is a batch of its own
+	// the first launch of a kernel is a batch of its own
+	if _, err := d.Run(t.Context(), launch(plain, a, c)); err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range []struct {
@@ -260,7 +266,8 @@ func TestOverlap(t *testing.T) {
 		{"after each other", []backend.Launch{launch(k, a, b), launch(k, a, b), launch(k, a, b)}, 2},
 		{"after an empty one", []backend.Launch{{Kernel: k}, launch(k, a, b)}, 0},
 		{"after another kernel", []backend.Launch{launch(plain, a, c), launch(k, a, b)}, 1},
-		{"after one that writes what is read early", []backend.Launch{launch(k, a, b), launch(plain, a, b), launch(k, a, b)}, 0},
+		{"after one that writes what is read early", []backend.Launch{launch(k, a, b), launch(plain, a, b), launch(k, a, b)},
+			0},
 		{"before another kernel", []backend.Launch{launch(k, a, b), launch(plain, a, c)}, 0},
 	} {
 		logged := calls(t)
@@ -327,7 +334,8 @@ func TestDeviceLost(t *testing.T) {
 		t.Error("the lost context was not released")
 	}
 	again := open(t)
-	if _, err := again.Run(t.Context(), launch(backendtest.Load(t, again, bin("record", 1, 0)), backendtest.Alloc(t, again, 28))); err != nil {
+	if _, err := again.Run(t.Context(), launch(backendtest.Load(t, again, bin("record", 1, 0)),
+		backendtest.Alloc(t, again, 28))); err != nil {
 		t.Errorf("after opening the device again: %v", err)
 	}
 }

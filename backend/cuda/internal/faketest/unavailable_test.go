@@ -91,7 +91,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A device of which all is said to be ones is listed, and not opened.
+// A device whose properties are all ones is listed, and not opened.
 func TestAllOnes(t *testing.T) {
 	got := start(t, "FAKE_ONES=1", "FAKE_MEMORY=-1")
 	if len(got) != 2 || got[0] != "devices: 2 false <nil>" || !strings.HasPrefix(got[1], "open: true cuda: not available: the GPU's driver says that its compute capability is -1") {
@@ -124,7 +124,8 @@ func TestOpenErrors(t *testing.T) {
 		{"no such device", "", 2, backend.ErrUnavailable, "there is no device 2 (2 present)", false},
 		{"negative index", "", -1, backend.ErrUnavailable, "there is no device -1", false},
 		{"busy", "cuDevicePrimaryCtxRetain=46", 0, backend.ErrUnavailable, "exclusive mode", false},
-		{"no memory for a context", "cuDevicePrimaryCtxRetain=2", 0, backend.ErrOutOfMemory, "too little memory is free", false},
+		{"no memory for a context", "cuDevicePrimaryCtxRetain=2", 0, backend.ErrOutOfMemory, "too little memory is free",
+			false},
 		{"no memory for events", "cuEventCreate=2", 0, backend.ErrOutOfMemory, "opening the device", true},
 		{"lost at once", "cuStreamCreate=719", 0, backend.ErrUnavailable, "check nvidia-smi", true},
 	} {

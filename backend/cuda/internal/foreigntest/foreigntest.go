@@ -33,7 +33,7 @@ func Run(t *testing.T, drv backend.Driver) {
 	}
 }
 
-// device is what kernels see of backend.Device, and the extensions.
+// device is the part of backend.Device that kernels need, with the extensions.
 type device interface {
 	backend.Device
 	backend.Importer
@@ -59,7 +59,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// inPrimary makes the first device's primary context current for the rest of the test.
+// inPrimary makes the first device's primary context current until the test ends.
 func inPrimary(t *testing.T) {
 	t.Helper()
 	dev, err := cu.GetDevice(0)
@@ -70,7 +70,7 @@ func inPrimary(t *testing.T) {
 	t.Cleanup(func() { must(t, dev.ReleasePrimaryCtx()) })
 }
 
-// enter makes a context current for the rest of the test.
+// enter makes a context current until the test ends.
 func enter(t *testing.T, ctx cu.CUContext) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -142,7 +142,8 @@ func recording(t *testing.T, d backend.Device, b backend.Buffer) (backend.Launch
 		Args: 1, Local: [3]uint32{4, 2, 1}, Shared: 64})
 	must(t, err)
 	t.Cleanup(func() { k.Close() })
-	return backend.Launch{Kernel: k, Groups: [3]uint32{3, 2, 1}, Args: []backend.Buffer{b}}, slices.Clone(backend.Bytes([]uint32{3, 2, 1, 4, 2, 1, 64}))
+	return backend.Launch{Kernel: k, Groups: [3]uint32{3, 2, 1}, Args: []backend.Buffer{b}},
+		slices.Clone(backend.Bytes([]uint32{3, 2, 1, 4, 2, 1, 64}))
 }
 
 // record launches, and returns what was written.
@@ -365,8 +366,8 @@ func streams(t *testing.T, drv backend.Driver) {
 	must(t, own.Destroy())
 }
 
-// follows copies from p, the memory of b, by the device's stream s, after launches that were started and not awaited: the
-// copy sees what they write.
+// follows copies from p, the memory of b, by the device's stream s, after launches that were started and not awaited:
+// the copy sees what they write.
 func follows(t *testing.T, d device, b backend.Buffer, p cu.DevicePtr, s cu.Stream) {
 	t.Helper()
 	l, want := recording(t, d, b)
@@ -398,7 +399,7 @@ func follows(t *testing.T, d device, b backend.Buffer, p cu.DevicePtr, s cu.Stre
 func pageLocked(t *testing.T, drv backend.Driver) {
 	d := open(t, drv)
 	inPrimary(t)
-	for _, size := range []int{4, 16 << 10, 100_004, 5 << 20, 130 << 20} { // the last in several pieces
+	for _, size := range []int{4, 16 << 10, 100_004, 5 << 20, 130 << 20} { // the last in several chunks
 		host, err := driver.HostAlloc(size)
 		must(t, err)
 		b, err := d.Alloc(int64(size))

@@ -1,6 +1,6 @@
-// Package toolkit is what stands in for CUDA's toolkit when the backend is built: a header of the driver API with
-// what gorgonia.org/cu and package driver use, and an empty library for -lcuda. See package driver for what
-// the calls lead to.
+// Package toolkit replaces CUDA's toolkit when the backend is built: a header of the driver API with what
+// gorgonia.org/cu and package driver use, and an empty library for -lcuda. See package driver for what the calls lead
+// to.
 package toolkit
 
 import _ "embed"
