@@ -207,7 +207,7 @@ func compose(t *test, p *instance, v *spec.Variant, caps backend.Caps) (c compos
 	if t.path != direct { // package plan converts types that the variant does not write
 		c.problem.Out = v.Sums()
 	}
-	if c.launch, err = t.kernel.Launch(v, c.encoded, c.problem); err == nil && t.class == Reproducible {
+	if c.launch, err = t.kernel.LaunchSuited(v, c.encoded, c.problem); err == nil && t.class == Reproducible {
 		c.fixed, err = quantiseFor(t, v, c.problem)
 	}
 	return c, err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&j.backends, "backend", "auto", "devices, a list as in cpu,cuda:1; cuda:all, or cuda:0+1, is several as one; all is one of each backend")
-	f.StringVar(&j.formats, "format", "auto,csr", "formats, a list; all is each that there is")
+	f.StringVar(&j.formats, "format", "auto,csr", "formats, or kernels as spmmrun kernels lists them, a list; all is each format that there is")
 	f.StringVarP(&j.cols, "cols", "n", "128", "columns of B, a list")
 	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32")
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
@@ -230,6 +231,19 @@ func oneOf(valid ...string) func(string) (string, error) {
 	}
 }
 
+// formatOrKernel takes auto, a format, or a kernel of one.
+func formatOrKernel(s string) (string, error) {
+	if s == "auto" {
+		return s, nil
+	}
+	var format, kernel string
+	f := kernelFlag{&format, &kernel}
+	if err := f.Set(s); err != nil {
+		return "", err
+	}
+	return cmp.Or(f.String(), format), nil
+}
+
 // sweep makes of the flags what is to be measured.
 func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, error) {
 	s := &benchmark.Sweep{Matrices: j.matrices, Peers: j.peers, Interval: j.interval / 100, Limit: j.limit, Verify: j.verify, Verify64: j.verify64}
@@ -262,7 +276,7 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 	}
 	if j.formats == "all" {
 		s.Formats = spmm.Formats()
-	} else if s.Formats, err = list("format", j.formats, oneOf(append([]string{"auto"}, spmm.Formats()...)...)); err != nil {
+	} else if s.Formats, err = list("format", j.formats, formatOrKernel); err != nil {
 		return nil, err
 	}
 	if j.backends == "all" {

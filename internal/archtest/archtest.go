@@ -65,7 +65,7 @@ var Rules = []Rule{
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host",
 		"shaders/quantise"}},
 	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel",
-		Self}},
+		"internal/plan/model", Self}},
 
 	{"comm", nil},
 	{"comm/nccl", []string{"backend", "comm/..."}},

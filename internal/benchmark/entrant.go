@@ -158,7 +158,7 @@ func (p *planned) rest(context.Context) {}
 
 func (p *planned) describe(ctx context.Context, r *Result) error {
 	i, split := p.info()
-	r.Chosen, r.Variant, r.Split, r.EncodeS = i.Format, i.Variant, split, i.EncodeTime.Seconds()
+	r.Chosen, r.Variant, r.Kernel, r.Split, r.EncodeS = i.Format, i.Variant, i.Kernel, split, i.EncodeTime.Seconds()
 	r.Bytes = i.Stats.StoredBytes + p.bytes
 	bound, err := p.attainable(ctx, time.Duration(r.Median*float64(time.Microsecond)))
 	r.AttainableUS, r.BoundBy = micros(bound.Time()), boundBy(bound)

@@ -172,7 +172,8 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 	for _, at := range places {
 		for _, format := range r.Formats {
 			for _, mode := range r.Modes {
-				o, err := withMode(spmm.Options{Format: format, Precision: r.prec, Cols: r.n}, mode)
+				name, kernel, _ := strings.Cut(format, "/")
+				o, err := withMode(spmm.Options{Format: name, Variant: kernel, Precision: r.prec, Cols: r.n}, mode)
 				if err != nil {
 					return err
 				}

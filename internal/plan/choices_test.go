@@ -116,14 +116,7 @@ func listChoices(t *testing.T, b *strings.Builder, what string, d *Device, a *so
 			_, c.cost = c.predict(d, pr, of[c].enc, of[c].stats, of[c].items)
 		}
 		c := slices.MinFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
-		e := of[c].enc
-		if e != nil {
-			whole := *e
-			whole.Stats, whole.Items = of[c].stats, of[c].items
-			e = &whole
-		}
-		v := c.kernel.Runs(c.variant, e, spec.Problem{M: pr.Rows, K: pr.Cols, N: n, Caps: d.Caps()})
-		fmt.Fprintf(b, "%s %v n=%d: %s/%s %s\n", what, prec, n, c.kernel.Name, v.Name, short(c.cost))
+		fmt.Fprintf(b, "%s %v n=%d: %s/%s %s\n", what, prec, n, c.kernel.Name, c.runs.Name, short(c.cost))
 	}
 }
 

@@ -27,6 +27,9 @@ type candidate struct {
 	variant *spec.Variant
 	cost    time.Duration // predicted; unlikely if it cannot hold the matrix
 	why     string        // it comes at its place
+	runs    *spec.Variant // what multiplies by as many columns as are asked for, as far as it is known; else nil
+	exact   bool          // no other variant may multiply
+	cols    int           // that are asked for
 	adopted *encoded      // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
 	far     bool          // it is predicted to be far from the best
@@ -35,7 +38,11 @@ type candidate struct {
 // unlikely is the cost of what does not come into question.
 const unlikely = time.Duration(math.MaxInt64)
 
+// name identifies it: by what the matrix is packed for.
 func (c *candidate) name() string { return c.kernel.Name + "/" + c.variant.Name }
+
+// runner names the kernel that multiplies, for people.
+func (c *candidate) runner() string { return c.kernel.Name + "/" + cmp.Or(c.runs, c.variant).Kernel() }
 
 // encoded is a matrix packed for a variant.
 type encoded struct {
@@ -48,6 +55,8 @@ type encoded struct {
 	enc       *spec.Packed
 	took      time.Duration // encoding
 	adopted   bool          // enc shares memory with the matrix as it came
+	exact     bool          // no other variant may multiply
+	cols      int           // of B, that it was chosen for
 	block     int           // if not 0, enc has so many rows, and the rest is to be packed in blocks of as many
 }
 
@@ -111,7 +120,10 @@ func adopting(cs []*candidate, a *source) []*candidate {
 
 // requested says what the only candidate fulfils.
 func requested(o Options, c *candidate) string {
-	if o.Variant != "" {
+	switch {
+	case c.exact:
+		return "kernel " + o.Variant
+	case o.Variant != "":
 		return "variant " + o.Variant
 	}
 	return fmt.Sprintf("kernel for format %s and %v on this device", c.kernel.Name, c.variant.In)
@@ -122,7 +134,7 @@ func predicted(cs []*candidate, c *candidate) string {
 	why := "it is predicted to take " + short(c.cost)
 	for _, other := range cs {
 		if other != c && other.cost != unlikely {
-			return fmt.Sprintf("%s, and %s %s", why, other.name(), short(other.cost))
+			return fmt.Sprintf("%s, and %s %s", why, other.runner(), short(other.cost))
 		}
 	}
 	return why
@@ -205,8 +217,16 @@ func (c *candidate) predict(d *Device, pr *model.Predictor, enc *spec.Packed, s 
 		whole.Stats, whole.Items = s, items
 		enc = &whole
 	}
-	v := c.kernel.Runs(c.variant, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
-	return pr.Time(c.kernel.Name, v, s, items)
+	c.runs = runs(c.kernel, c.variant, c.exact, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
+	return pr.Time(c.kernel.Name, c.runs, s, items)
+}
+
+// runs decides which variant multiplies in a problem what is packed for v: predictions, launches and reports go by it.
+func runs(k *spec.Format, v *spec.Variant, exact bool, e *spec.Packed, p spec.Problem) *spec.Variant {
+	if exact {
+		return v
+	}
+	return k.Runs(v, e, p)
 }
 
 // dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best: where
@@ -356,7 +376,7 @@ func (c *candidate) encodeBlocks(a *source, start time.Time) (*encoded, error) {
 func (c *candidate) encoded(m *source, enc *spec.Packed, took time.Duration) *encoded {
 	return &encoded{
 		kernel: c.kernel, variant: c.variant, format: c.kernel.Name, name: c.variant.Name, precision: c.variant.In,
-		matrix: m, enc: enc, took: took,
+		matrix: m, enc: enc, took: took, exact: c.exact, cols: c.cols,
 	}
 }
 
@@ -366,7 +386,7 @@ func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
 	caps, prec := d.Caps(), o.precision(a)
 	most := room(d)
 	var cs []*candidate
-	var runs []string // what a variant might have been named
+	var there []string // what might have been asked for
 	for _, k := range shaders.Formats() {
 		if !o.anyFormat() && k.Name != o.Format {
 			continue
@@ -380,10 +400,13 @@ func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
 		var of []*candidate
 		for _, v := range usable(k, caps, prec, a.kind()) {
 			same := func(c *candidate) bool { return k.SamePacking(c.variant, v) }
-			if o.Variant == v.Name || o.Variant == "" && !slices.ContainsFunc(of, same) {
-				of = append(of, &candidate{kernel: k, variant: v, room: most})
+			exact := o.asksFor(v)
+			if exact || o.Variant == v.Name || o.Variant == "" && !slices.ContainsFunc(of, same) {
+				of = append(of, &candidate{kernel: k, variant: v, room: most, exact: exact, cols: o.cols()})
 			}
-			runs = append(runs, v.Name)
+			if !v.Any {
+				there = append(there, k.Name+"/"+v.KernelName())
+			}
 		}
 		cs = append(cs, of...)
 	}
@@ -396,12 +419,24 @@ func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
 		return cs, nil
 	case prec == dtype.F64 && !caps.F64:
 		return nil, fmt.Errorf("no kernel for precision f64 on %v: %s: %w", d.Info(), withoutDoubles(caps), backend.ErrUnsupported)
-	case len(runs) > 0:
-		slices.Sort(runs)
-		return nil, fmt.Errorf("variant %q: for format %s and precision %v this device runs %s: %w",
-			o.Variant, format, prec, strings.Join(slices.Compact(runs), ", "), backend.ErrUnsupported)
+	case len(there) > 0:
+		slices.Sort(there)
+		return nil, fmt.Errorf("kernel %q: for format %s and precision %v this device runs %s: %w",
+			o.Variant, format, prec, strings.Join(near(o.Variant, slices.Compact(there)), ", "), backend.ErrUnsupported)
 	}
 	return nil, fmt.Errorf("no kernel for format %s, precision %v on a device that runs %v: %w", format, prec, caps.Code, backend.ErrUnsupported)
+}
+
+// near returns the names that share a word with what was asked for, or all of them.
+func near(asked string, names []string) []string {
+	words := strings.FieldsFunc(asked, func(r rune) bool { return r == '/' || r == '_' || r == '-' })
+	close := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
+	})
+	if len(close) > 0 {
+		return close
+	}
+	return names
 }
 
 // withoutDoubles says why a device multiplies nothing of f64, and which does.

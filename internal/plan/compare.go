@@ -18,7 +18,8 @@ import (
 // Packing is a matrix as a variant packs it.
 type Packing struct {
 	Format     string
-	Variant    string // "" if the device has none for the format
+	Variant    string // that the matrix is packed for; "" if the device has none for the format
+	Kernel     string // that multiplies by as many columns as are asked for, such as "hopper 128×192"
 	Precision  dtype.Type
 	Stats      formats.Stats
 	Items      int64            // pieces of work that the kernel shares out
@@ -76,7 +77,8 @@ func (c *candidate) packing(ctx context.Context, d *Device, pr *model.Predictor,
 		var items int64
 		if p.Stats, items, p.Err = c.measured(a.Encoded); p.Err == nil {
 			p.Items = items
-			p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, items)
+			p.Bound, p.Predicted = c.predict(d, pr, nil, p.Stats, items)
+			p.Kernel = c.runs.Kernel()
 		}
 		return p, nil
 	}
@@ -93,6 +95,7 @@ func (c *candidate) packing(ctx context.Context, d *Device, pr *model.Predictor,
 		p.Stats, p.Items = scale(e.enc, e.enc.NNZ, a.NNZ())
 	}
 	p.Bound, p.Predicted = c.predict(d, pr, e.enc, p.Stats, p.Items)
+	p.Kernel = c.runs.Kernel()
 	if f, ok := e.enc.Format.(formats.Encoded); ok {
 		p.Options = formats.OptionsOf(f)
 	}

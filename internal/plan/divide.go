@@ -406,7 +406,7 @@ func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, 
 	if err != nil {
 		return nil, err
 	}
-	c = &candidate{kernel: c.kernel, variant: v, room: c.room, why: c.why}
+	c = &candidate{kernel: c.kernel, variant: v, room: c.room, why: c.why, exact: c.exact, cols: c.cols}
 	rows := m.csr().RowRange(lo, hi)
 	if whole == nil {
 		of := m.extent

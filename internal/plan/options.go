@@ -17,8 +17,10 @@ import (
 
 // Options say how to bring a matrix onto a device.
 type Options struct {
-	Format    string     // a format's name; "" or "auto" picks one
-	Variant   string     // a variant's name, to force it; "" picks one
+	Format string // a format's name; "" or "auto" picks one
+	// Variant asks for a kernel, KERNEL or KERNEL/TILE as spec.Variant.KernelName has it: no other multiplies. A variant's own
+	// name has the matrix packed for it, and leaves the kernel to the problem. "" leaves both.
+	Variant   string
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
 	Quantise  dtype.Type // S8 or E4M3: what A's values are rounded to; Invalid: A is multiplied with as it is
 	Cols      int        // columns of B to choose for; 0: 128
@@ -49,6 +51,11 @@ func (o Options) cols() int {
 		return DefaultCols
 	}
 	return o.Cols
+}
+
+// asksFor tells whether the options ask for a variant's kernel, and for its tile if they name one.
+func (o Options) asksFor(v *spec.Variant) bool {
+	return !v.Any && v.Kind != nil && (o.Variant == v.Kind.Name || o.Variant == v.KernelName())
 }
 
 // precision is Precision with its default.

@@ -28,7 +28,8 @@ type Info struct {
 	Rows, Cols int
 	NNZ        int64
 	Format     string
-	Variant    string        // the kernel's
+	Variant    string        // that the matrix is packed for
+	Kernel     string        // that multiplies by as many columns as the matrix was prepared for, such as "hopper 128×192"
 	Why        string        // reads behind "because": what made it this variant
 	Precision  dtype.Type    // what products are computed with
 	Quantised  dtype.Type    // of A's values, S8 or E4M3; Invalid: they are of Precision
@@ -153,7 +154,7 @@ func place(ctx context.Context, d *Device, e *encoded, why string) (*Plan, *resi
 	}
 	return &Plan{
 		Info: Info{
-			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Why: why,
+			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Kernel: m.runs(0, e.cols).Kernel(), Why: why,
 			Precision: e.precision, Stats: m.stats, EncodeTime: packed, UploadTime: time.Since(start),
 		},
 		dev: d, rowBlock: rowBlock, launcher: newLauncher(d),

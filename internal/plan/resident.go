@@ -19,7 +19,8 @@ import (
 type resident struct {
 	dev        *Device
 	kern       *spec.Format
-	variant    *spec.Variant
+	variant    *spec.Variant // that parts are packed for
+	exact      bool          // no other multiplies
 	rows, cols int
 	operand    dtype.Type // of B's elements as the kernel reads them
 	parts      []part
@@ -42,7 +43,7 @@ type part struct {
 func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, rowBlock int) (*resident, error) {
 	rows, cols := e.matrix.Dims()
 	m := &resident{
-		dev: d, kern: e.kernel, variant: e.variant, rows: rows, cols: cols, operand: e.matrix.Type(), rowBlock: rowBlock,
+		dev: d, kern: e.kernel, variant: e.variant, exact: e.exact, rows: rows, cols: cols, operand: e.matrix.Type(), rowBlock: rowBlock,
 	}
 	for _, enc := range parts {
 		pt, err := d.upload(ctx, enc)
@@ -152,7 +153,8 @@ func (m *resident) operands(b, c Shape) (in, out int, written dtype.Type) {
 
 // launch asks the kernel how part i runs on a problem.
 func (m *resident) launch(i int, q spec.Problem) (spec.Launch, error) {
-	return m.kern.Launch(m.variant, m.parts[i].enc, q)
+	e := m.parts[i].enc
+	return m.kern.Launch(runs(m.kern, m.variant, m.exact, e, q), e, q)
 }
 
 // check tells whether the kernel can multiply by n columns at once, within the device's limits.
@@ -175,18 +177,23 @@ func (m *resident) check(n int, out dtype.Type) error {
 // tight tells whether the kernel takes n columns of B whose rows lie side by side.
 func (m *resident) tight(n int) bool {
 	for i := range m.parts {
-		if !m.kern.Runs(m.variant, m.parts[i].enc, spec.Problem{M: m.rows, K: m.cols, N: n, Caps: m.dev.Caps()}).Tight {
+		if !m.runs(i, n).Tight {
 			return false
 		}
 	}
 	return len(m.parts) > 0
 }
 
-func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
-	v := m.variant
-	if len(m.parts) > 0 {
-		v = m.kern.Runs(v, m.parts[0].enc, spec.Problem{M: m.rows, K: m.cols, N: n, Caps: m.dev.Caps()})
+// runs returns the variant that multiplies part i by n columns.
+func (m *resident) runs(i, n int) *spec.Variant {
+	if i >= len(m.parts) {
+		return m.variant
 	}
+	return runs(m.kern, m.variant, m.exact, m.parts[i].enc, spec.Problem{M: m.rows, K: m.cols, N: n, Caps: m.dev.Caps()})
+}
+
+func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+	v := m.runs(0, n)
 	return v, model.NewWork(m.rows, m.cols, n, m.operand, m.stats, m.fetched/int64(max(1, v.Together)), out)
 }
 

@@ -314,7 +314,7 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 	why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product", float64(m.stats.StoredBytes)/(1<<20), len(parts))
 	return &Plan{
 		Info: Info{
-			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Why: why, Panels: len(parts),
+			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Kernel: m.runs(0, e.cols).Kernel(), Why: why, Panels: len(parts),
 			Precision: e.precision, Stats: m.stats, EncodeTime: packed, UploadTime: time.Since(start),
 		},
 		dev: d, rowBlock: rowBlock, launcher: newLauncher(d),
@@ -438,7 +438,8 @@ func (e *encoded) beside(d *Device, parts []*spec.Packed, rowBlock int, o Option
 	}
 	most := int64(0)
 	for _, p := range parts {
-		l, err := e.kernel.Launch(e.variant, p, spec.Problem{M: p.Rows, K: p.Cols, N: int(n), LDB: up(int(n), align), LDC: up(int(n), align), Out: dtype.F32, Alpha: 1, Caps: d.Caps()})
+		q := spec.Problem{M: p.Rows, K: p.Cols, N: int(n), LDB: up(int(n), align), LDC: up(int(n), align), Out: dtype.F32, Alpha: 1, Caps: d.Caps()}
+		l, err := e.kernel.Launch(runs(e.kernel, e.variant, e.exact, p, q), p, q)
 		if err != nil {
 			return 0, err
 		}

@@ -34,7 +34,7 @@ func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options)
 	var best *Plan
 	var times []measured
 	var refused error // the first
-	for _, c := range near(cs) {
+	for _, c := range worth(cs) {
 		p, m, err := try(ctx, d, a, c, o)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, backend.ErrDeviceLost):
@@ -69,8 +69,8 @@ func closeAll(ps ...*Plan) {
 	}
 }
 
-// near returns those of the ranked candidates that are worth measuring.
-func near(cs []*candidate) []*candidate {
+// worth returns those of the ranked candidates that are worth measuring.
+func worth(cs []*candidate) []*candidate {
 	n := 0
 	for n < len(cs) && cs[n].cost != unlikely && (n < nearLeast || float64(cs[n].cost) <= nearBest*float64(cs[0].cost)) {
 		n++

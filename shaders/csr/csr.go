@@ -146,7 +146,6 @@ type shape struct {
 }
 
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
-	v = suited(v, e, p)
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
@@ -186,6 +185,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if err := p.Check(v, e); err != nil {
 		return err
+	}
+	if v.Kind == wholeKind && e.Format.(spec.Split).Pieces > 0 {
+		return fmt.Errorf("a matrix with rows in pieces: %w", backend.ErrUnsupported)
 	}
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)

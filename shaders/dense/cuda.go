@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// cudaTile is a tile that a block computes, and what it takes on an H200.
+// cudaTile is a tile that a block computes. What it costs is in the device model: see costs.go.
 type cudaTile struct {
 	name       string
 	hopper     bool
@@ -25,10 +25,7 @@ type cudaTile struct {
 	turned     bool   // rows and cols are those of Cᵀ, whose tiles are written to a row-major C
 	warpRows   uint32 // of a warp's part, where warps multiply by themselves
 	warpCols   uint32
-	resident   int     // blocks of a multiprocessor
-	step       float64 // nanoseconds for 64 places of the sum, all multiprocessors being busy
-	alone      float64 // the same with one of them busy; 0: step
-	start      float64 // nanoseconds for all else
+	resident   int // blocks of a multiprocessor
 }
 
 // depth is the places of the sum that costs are for.
@@ -36,33 +33,33 @@ const depth = 64
 
 // cudaTiles are the tiles to pick from, of each kind.
 var cudaTiles = []cudaTile{
-	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 740, start: 6400},
-	{name: "cuda_hopper_n224", hopper: true, rows: 128, cols: 224, stages: 4, down: 2, across: 1, resident: 1, step: 690, start: 6000},
-	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 540, start: 5500},
-	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1, step: 485, start: 6000},
-	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 400, start: 5500},
-	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1, step: 530, alone: 450, start: 4400},
-	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 4, down: 1, across: 1, parts: 2, resident: 1, step: 570, alone: 320, start: 4800},
-	{name: "cuda_parts1_n128", hopper: true, rows: 128, cols: 128, stages: 7, down: 1, across: 2, parts: 1, resident: 1, step: 400, alone: 340, start: 2200},
-	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 460, alone: 240, start: 2000},
-	{name: "cuda_parts2_64x192", hopper: true, rows: 64, cols: 192, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 400, alone: 250, start: 900},
-	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 8, down: 1, across: 1, parts: 2, resident: 1, step: 290, alone: 200, start: 1700},
-	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 12, down: 1, across: 1, parts: 2, resident: 1, step: 260, alone: 150, start: 1700},
-	{name: "cuda_parts2_64x32", hopper: true, rows: 64, cols: 32, stages: 15, down: 1, across: 1, parts: 2, resident: 1, step: 230, alone: 150, start: 1800},
-	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 630, start: 5500},
-	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1, resident: 1, step: 570, start: 5500},
-	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1, step: 400, start: 5000},
-	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2, resident: 1, step: 385, start: 5000},
-	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 430, start: 5000},
-	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 310, start: 5000},
-	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 5000},
-	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1, step: 460, start: 6000},
-	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1, step: 310, start: 5000},
-	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 270, start: 5000},
-	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 250, start: 5000},
-	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 250, start: 5000},
-	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2, step: 1300, start: 4000},
-	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4, step: 900, start: 3000},
+	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n224", hopper: true, rows: 128, cols: 224, stages: 4, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1},
+	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1},
+	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 4, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts1_n128", hopper: true, rows: 128, cols: 128, stages: 7, down: 1, across: 2, parts: 1, resident: 1},
+	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x192", hopper: true, rows: 64, cols: 192, stages: 6, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 8, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 12, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x32", hopper: true, rows: 64, cols: 32, stages: 15, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1},
+	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1, resident: 1},
+	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1},
+	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2, resident: 1},
+	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1},
+	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2},
+	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4},
 }
 
 // Constants of hopper.cu.
@@ -81,7 +78,7 @@ func cudaVariants() []*spec.Variant {
 		for _, hopper := range []bool{true, false} {
 			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper || c.quantised })
 			any := tiles[0].variant(t)
-			any.Shape = anyTile{tiles[0]}
+			any.Any = true
 			any.Name = fmt.Sprintf("cuda_%s_%v", pick(hopper, "hopper", "tiles"), t)
 			vs = append(vs, any)
 			for _, c := range tiles {
@@ -136,9 +133,6 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	return v
 }
 
-// anyTile is the shape of a variant that stands for all tiles of its kernel and type: compiled as the first.
-type anyTile struct{ cudaTile }
-
 // kind is the kernel that computes the tile.
 func (c cudaTile) kind() *spec.Kind {
 	switch {
@@ -156,13 +150,8 @@ func (c cudaTile) kind() *spec.Kind {
 
 // tileOf returns the tile of a variant that has one of cudaTiles.
 func tileOf(v *spec.Variant) (cudaTile, bool) {
-	switch c := v.Shape.(type) {
-	case cudaTile:
-		return c, true
-	case anyTile:
-		return c.cudaTile, true
-	}
-	return cudaTile{}, false
+	c, ok := v.Shape.(cudaTile)
+	return c, ok
 }
 
 // sides returns the rows and columns of a tile as the kernel computes it: of Cᵀ where it is transposed.
@@ -175,13 +164,13 @@ func sides(v *spec.Variant) (rows, cols uint32) {
 
 // family returns the variants that a variant stands for: itself, or those of its types and one of the two sets of tiles.
 func family(v *spec.Variant) []*spec.Variant {
-	of, any := v.Shape.(anyTile)
-	if !any {
+	of, ok := tileOf(v)
+	if !ok || !v.Any {
 		return []*spec.Variant{v}
 	}
 	var vs []*spec.Variant
 	for _, x := range slices.Concat(cudas, quantisedCUDA) {
-		if c, ok := x.Shape.(cudaTile); ok && c.hopper == of.hopper && x.In == v.In && x.Quant == v.Quant {
+		if c, ok := tileOf(x); ok && !x.Any && c.hopper == of.hopper && x.In == v.In && x.Quant == v.Quant {
 			vs = append(vs, x)
 		}
 	}

@@ -31,7 +31,7 @@ var quantisedCUDA = func() (vs []*spec.Variant) {
 				vs = append(vs, v)
 			}
 			any := *vs[first]
-			any.Shape = anyTile{any.Shape.(cudaTile)}
+			any.Any = true
 			any.Name = fmt.Sprintf("cuda_quantised_%v_%v", kind, t)
 			vs = append(vs[:first:first], append([]*spec.Variant{&any}, vs[first:]...)...)
 		}

@@ -127,7 +127,6 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return fail(err)
 	}
-	v = suited(v, e, p)
 	w := e.Format.(interface{ Work() hrpb.Work }).Work() // a *hrpb.Matrix of any type
 	if v.Code == backend.CodeSPIRV && v.Kind == stripsKind && int64(p.K)*int64(p.LDB) >= 1<<33 {
 		return fail(fmt.Errorf("B of %d×%d has 2^33 elements or more: %w", p.K, p.LDB, backend.ErrUnsupported))

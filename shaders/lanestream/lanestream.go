@@ -190,7 +190,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
-	v, s := suited(v, e, p), shapeOf(e)
+	if err := takes(v, e, p); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
+	}
+	s := shapeOf(e)
 	switch {
 	case v.Kind == prefillKind:
 		return launchPrefill(v, s, p), nil
@@ -208,6 +211,30 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
 	return pass(v, s, p, groups, each), nil
+}
+
+// takes refuses a matrix that was packed for another kernel: pieces that the variant has no room for.
+func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
+	x, s := sizesOf(v), shapeOf(e)
+	f, twins := e.Format.(*twinned)
+	fits := twins == (x.twins != twinKind{}) && (!twins || x.twins == f.kind)
+	switch {
+	case v.Kind == stagedKind:
+		fits = slices.ContainsFunc(stagedKernels, func(k stagedKernel) bool {
+			return int(k.cols) == v.Tile.Cols && k.pairs == x.layout && int(k.pairs) == s.Layout && k.fits(s)
+		})
+	case v.Kind == prefillKind:
+		fits = s.Layout == lanestream.Places
+	case x.short && !twins:
+		fits = shortPieces(e)
+	}
+	if !fits {
+		return fmt.Errorf("the matrix is packed in pieces that it does not take: %w", backend.ErrUnsupported)
+	}
+	if (v.Kind == teamsKind || v.Kind == twinsKind) && int64(p.K)*int64(p.LDB) >= 1<<31 {
+		return fmt.Errorf("B of %d×%d has 2³¹ elements or more: %w", p.K, p.LDB, backend.ErrUnsupported)
+	}
+	return nil
 }
 
 // suited returns the variant that multiplies in a problem.

@@ -195,12 +195,11 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Need.Shapes == nil {
 		return v
 	}
-	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece()
 	n := p.N
 	if int64(p.K)*int64(p.LDB) >= 1<<31 {
 		n = math.MaxInt
 	}
-	short := window*rows <= shortRows && rows <= shortPiece
+	short := shortPieces(e)
 	for _, x := range vulkan { // the narrowest first
 		if x.Need.Lanes == v.Need.Lanes && x.Kind != twinsKind && x.Kind != twinsWideKind && x.Need.Shapes != nil && x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || sizesOf(x).short == short) {
 			if v = x; x.Tile.Cols >= n {
@@ -209,6 +208,12 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 		}
 	}
 	return v
+}
+
+// shortPieces tells whether the pieces of a matrix fit where there is room for short ones.
+func shortPieces(e *spec.Packed) bool {
+	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece()
+	return window*rows <= shortRows && rows <= shortPiece
 }
 
 // shorten sets how a matrix of this density is packed for variants that want short pieces: steps whose values on average just fit.

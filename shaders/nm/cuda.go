@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"sync"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -201,16 +203,15 @@ func onHopper(x *spec.Variant) {
 // Tiles whose cluster shares A's columns have a cluster each. It sets the parameters that this decides.
 func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap) {
 	most := max(1, p.Caps.Units/2) // clusters
-	shapes := []tileShape{{256, 1, 2, 33.5}, {128, 2, 1, 22.5}, {128, 1, 1, 18.5}, {64, 1, 1, 16.3}}
-	wide := groupCols
+	shapes, wide := clusterTiles, groupCols
 	if p.N <= 64 {
-		wide, shapes = 64, []tileShape{{128, 1, 1, 13.2}, {64, 1, 1, 11.5}}
+		shapes, wide = narrowTiles, 64
 	}
 	least := math.Inf(1)
 	for _, t := range shapes {
 		tiles := spec.Ceil(p.M, t.rows*t.down) * spec.Ceil(p.N, wide*t.across)
 		turns := spec.Ceil(tiles, most)
-		if cost := t.cost * float64(turns); cost < least {
+		if cost := t.cost(wide) * float64(turns); cost < least {
 			least = cost
 			x.tall, x.wide = uint32(t.rows), spec.Flag(t.down*t.across == 1)
 			if x.wide == 0 {
@@ -225,11 +226,38 @@ func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backen
 }
 
 // tileShape is how the two blocks of a cluster compute at a time: the rows of a block's tile, and how many tiles are below and
-// beside each other, one if both compute the same; and the microseconds that it takes for 4096 columns of A on an H200.
-type tileShape struct {
-	rows, down, across int
-	cost               float64
+// beside each other, one if both compute the same.
+type tileShape struct{ rows, down, across int }
+
+// clusterTiles are the tiles of clusters, narrowTiles those for up to 64 columns.
+var (
+	clusterTiles = []tileShape{{256, 1, 2}, {128, 2, 1}, {128, 1, 1}, {64, 1, 1}}
+	narrowTiles  = []tileShape{{128, 1, 1}, {64, 1, 1}}
+)
+
+// clusterCost is what a cluster takes for a tile, in nanoseconds.
+type clusterCost struct {
+	Step float64 `json:"step_ns"` // 64 columns of A
 }
+
+// clusterCosts are the device model's, by shapes and columns.
+var clusterCosts = sync.OnceValue(func() map[tileShape][2]float64 {
+	costs := map[tileShape][2]float64{}
+	of := func(t tileShape, cols int) float64 {
+		name := fmt.Sprintf("nm/group24/%dx%d", t.rows*t.down, cols*t.across)
+		return model.Kernel[clusterCost](backend.CodePTX, name).Step
+	}
+	for _, t := range clusterTiles {
+		costs[t] = [2]float64{of(t, groupCols)}
+	}
+	for _, t := range narrowTiles {
+		costs[t] = [2]float64{costs[t][0], of(t, 64)}
+	}
+	return costs
+})
+
+// cost is what a cluster takes for tiles of so many columns.
+func (t tileShape) cost(cols int) float64 { return clusterCosts()[t][spec.Flag(cols < groupCols)] }
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.
 func cudaTile(v *spec.Variant, of nm.Pattern, p spec.Problem, rows, cols int) (int, int) {

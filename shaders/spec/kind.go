@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -54,6 +55,14 @@ func (v *Variant) Kernel() string {
 	return strings.TrimSpace(v.Kind.Name + " " + v.Tile.String())
 }
 
+// KernelName is Kernel as a name to ask for it by: "hopper/128x192".
+func (v *Variant) KernelName() string {
+	if v.Kind == nil {
+		return v.Name
+	}
+	return strings.NewReplacer(" ", "/", "×", "x").Replace(v.Kernel())
+}
+
 // KindInfo is a line of the table of a program's kernels: what there is of a kind for one kind of code.
 type KindInfo struct {
 	*Kind
@@ -63,18 +72,26 @@ type KindInfo struct {
 	Tiles   []string     // as Tile.String names them
 	Types   []string     // of elements; "f16 s8" is f16 with values of A of 8 bits
 	Needs   []string     // of a device
+
+	variants []*Variant
 }
 
 // Kinds lists the program's kernels in the order of their first variants.
 func (k *Program) Kinds() []*KindInfo {
 	var rows []*KindInfo
 	for _, v := range k.Variants {
+		if v.Any {
+			continue
+		}
 		i := slices.IndexFunc(rows, func(r *KindInfo) bool { return r.Kind == v.Kind && r.Code == v.Code })
 		if i < 0 {
 			i = len(rows)
 			rows = append(rows, &KindInfo{Kind: v.Kind, Format: k.Name, Code: v.Code})
 		}
 		rows[i].add(v)
+	}
+	for _, r := range rows {
+		r.Needs = needs(r.variants)
 	}
 	slices.SortStableFunc(rows, func(x, y *KindInfo) int { return cmp.Compare(codeOrder(x.Code), codeOrder(y.Code)) })
 	return rows
@@ -87,6 +104,7 @@ func codeOrder(c backend.Code) int {
 
 // add adds what a variant says.
 func (r *KindInfo) add(v *Variant) {
+	r.variants = append(r.variants, v)
 	if v.Unit.Source != "" {
 		r.Sources = with(r.Sources, v.Unit.Source)
 	}
@@ -98,9 +116,6 @@ func (r *KindInfo) add(v *Variant) {
 		t += " " + v.Quant.String()
 	}
 	r.Types = with(r.Types, t)
-	for _, n := range v.Need.list() {
-		r.Needs = with(r.Needs, n)
-	}
 }
 
 // with appends what is not in a list yet.
@@ -111,26 +126,56 @@ func with(list []string, s string) []string {
 	return append(list, s)
 }
 
-// list names what a device must have.
-func (n Need) list() []string {
+// needs names what a device must have to run any of some variants.
+func needs(vs []*Variant) []string {
+	all := vs[0].Need
+	var shapes []string
+	matrix := true
+	for _, v := range vs {
+		n := v.Need
+		all.Arch, all.Exact = min(all.Arch, n.Arch), all.Exact && n.Exact
+		all.Lanes, all.F64 = all.Lanes && n.Lanes, all.F64 && n.F64
+		matrix = matrix && len(n.Shapes) > 0
+		for _, m := range n.Shapes {
+			shapes = with(shapes, fmt.Sprintf("%d×%d×%d %v", m.M, m.N, m.K, m.A))
+		}
+	}
 	var s []string
-	if n.Arch > 0 {
-		arch := fmt.Sprintf("compute capability %d.%d", n.Arch/10, n.Arch%10)
-		if n.Exact {
-			arch += " alone"
-		}
-		s = append(s, arch)
+	if all.Arch > 0 {
+		s = append(s, fmt.Sprintf("compute capability %d.%d", all.Arch/10, all.Arch%10)+pick(all.Exact, " alone", " or higher"))
 	}
-	for _, m := range n.Shapes {
-		s = append(s, fmt.Sprintf("MMA %d×%d×%d %v", m.M, m.N, m.K, m.A))
+	if matrix {
+		s = append(s, "MMA "+strings.Join(shapes, " or "))
 	}
-	for _, x := range []struct {
-		need bool
-		name string
-	}{{n.Lanes, "known fragment layout"}, {n.F64, "f64"}, {n.Int8, "8-bit integers"}} {
-		if x.need {
-			s = append(s, x.name)
-		}
+	if all.Lanes {
+		s = append(s, "fragments laid out as PTX's mma")
+	}
+	if all.F64 {
+		s = append(s, "f64")
 	}
 	return s
+}
+
+// Backend names the API whose devices run a kind of code.
+func Backend(c backend.Code) string {
+	return map[backend.Code]string{
+		backend.CodePTX: "cuda", backend.CodeSPIRV: "vulkan", backend.CodeWGSL: "webgpu", backend.CodeGo: "cpu",
+	}[c]
+}
+
+// Wrap returns text behind a prefix, in lines of at most width columns; those after the first begin with as many spaces.
+func Wrap(prefix, text string, width int) string {
+	var b strings.Builder
+	line := prefix
+	indent := strings.Repeat(" ", utf8.RuneCountInString(prefix))
+	for i, word := range strings.Fields(text) {
+		if i > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = indent
+		} else if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	return b.String() + strings.TrimRight(line, " ") + "\n"
 }

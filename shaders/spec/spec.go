@@ -53,22 +53,27 @@ type Format struct {
 	Adopt func(m formats.Encoded, v *Variant) (*Packed, error)
 	// EncodeQuantised, if set, packs a quantised matrix for a variant that has Quant. Encode quantises for such a variant.
 	EncodeQuantised func(a *formats.Quantised, v *Variant) (*Packed, error)
-	// Launch says how a variant multiplies a packed matrix.
+	// Launch says how a variant multiplies a packed matrix. It refuses what the variant cannot.
 	Launch func(v *Variant, e *Packed, p Problem) (Launch, error)
-	// Suited, if set, returns the variant that Launch runs in a problem where it is asked for v: predictions go by it. Of
-	// the problem it looks at sizes and Caps.
+	// Suited, if set, returns the variant that multiplies fastest in a problem what is packed for v. Of the problem it
+	// looks at sizes, orders and Caps.
 	Suited func(v *Variant, e *Packed, p Problem) *Variant
 	// Remake, if set, returns a variant for cooperative matrices made over for subgroups of another size, nil if it cannot be.
 	// Without it a workgroup has as many subgroups as before. A software driver runs other vendors' matrix shapes so.
 	Remake func(v *Variant, sub uint32) *Variant
 }
 
-// Runs returns the variant that a launch runs in a problem where it is asked for v.
+// Runs returns the variant that multiplies in a problem what is packed for v.
 func (f *Format) Runs(v *Variant, e *Packed, p Problem) *Variant {
 	if f.Suited == nil {
 		return v
 	}
 	return f.Suited(v, e, p)
+}
+
+// LaunchSuited is Launch for the variant that Runs returns.
+func (f *Format) LaunchSuited(v *Variant, e *Packed, p Problem) (Launch, error) {
+	return f.Launch(f.Runs(v, e, p), e, p)
 }
 
 // Part packs a range of the rows of a matrix that was packed whole, from a multiple of Packed.Panel on.
@@ -109,6 +114,8 @@ type Variant struct {
 	Shared uint32  // dynamic shared memory in bytes (CUDA)
 	Maps   int     // tensor maps that a launch brings (CUDA)
 	Consts []Const // what the compiler is told: tile sizes and switches
+	// Any says that it stands for all tiles of its kernel, of which Format.Suited picks one.
+	Any bool
 	// Shape is the kernel's own sizes, of a type of its package.
 	Shape any
 	// Packing is what of the variant decides how Encode packs a matrix, of a comparable type: see Format.SamePacking.

@@ -28,6 +28,8 @@ type DeviceModel struct {
 	Kind     Kind     `json:"kind,omitzero"`
 	Costs    []Cost   `json:"costs"`                 // the first that fits a variant counts
 	Fixed    []Gather `json:"fixed_point,omitempty"` // of variants in reproducible mode, likewise
+	// Kernels are the numbers of kernels' own cost functions, by FORMAT/KERNEL or FORMAT/KERNEL/TILE: see Kernel.
+	Kernels map[string]json.RawMessage `json:"kernels,omitempty"`
 	// Corrections are of single variants, by KERNEL/VARIANT.
 	Corrections map[string]Correction `json:"corrections,omitempty"`
 
@@ -210,6 +212,7 @@ const (
 	mostCosts  = 1000
 	mostFactor = 1e4
 	mostUS     = 1e6
+	mostNS     = 1e9
 )
 
 func (m *DeviceModel) validate() error {
@@ -237,6 +240,12 @@ func (m *DeviceModel) validate() error {
 		err = errors.Join(err, patterns(c.Variants),
 			within("efficiency", c.Efficiency, mostFactor), within("entry_columns", c.Columns, mostFactor), within("fetch", c.Fetch, mostFactor),
 			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor), within("launch", c.Launch, 1), within("cut_rows", float64(c.Cut), mostFactor))
+	}
+	if len(m.Kernels) > mostCosts {
+		err = errors.Join(err, fmt.Errorf("a device model of %d kernels, want at most %d", len(m.Kernels), mostCosts))
+	}
+	for name, text := range m.Kernels {
+		err = errors.Join(err, kernelNumbers(name, text))
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),
