@@ -102,8 +102,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     Lane l = {1u << lane, (1u << lane) - 1, q * PITCH + 16 * g};
     keep(l.bit), keep(l.below), keep(l.rows);
 
-    // Asynchronous copies. Lanes whose columns C does not have copy nothing: what the sums then hold is
-    // never stored. Column numbers and the block's end are read a block ahead.
+    // Load: asynchronous copies. Lanes whose columns C does not have copy nothing: their sums are never stored. Column
+    // numbers and the block's end are prefetched a block early.
     unsigned char *ring = rings + warp * RING;
     u32 to = shared_address(ring) + lane / UNITS * COPIES * PITCH + lane % UNITS * 16,
         block_to = shared_address(ring) + PACKED + 16 * lane;
@@ -143,13 +143,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll 1
     for (u32 s = 0; s < DEPTH - 1; s++) fetch(s);
 
-    // Where the sums go: C, or the slot. The rows are looked up while copies are on their way.
+    // Where the sums go: C, or the slot. The rows are looked up while copies are in flight.
     bool whole = w.w == NO_SLOT;
     float *out = whole ? (float *)c : part;
     u32 ld = whole ? p.ldc : p.ldp, rows = whole ? p.rows : ALL, place = (whole ? w.x : w.w) * ROWS;
     auto row_at = [&](u32 r) { return whole ? row_in(p, (const u32 *)work, place + r) : place + r; };
     u32 line_of[2] = {row_at(g), row_at(g + 8)};
 
+    // Main loop: a block at a time.
     float acc[TILES][4] = {};
     u32 take = 0;
 #pragma unroll 1
@@ -163,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         take = take == (DEPTH - 1) * STAGE ? 0 : take + STAGE;
     }
 
-    // Whether sums can go as they are.
+    // Epilogue of a team of one warp: store sums from registers, where they can go as they are.
     bool plain = !whole || p.store == F32 && p.alpha == 1 && p.beta == 0 && (ld & 3) == 0;
     if (shift == 0) {
         float all[4] = {};
@@ -186,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         }
     }
 
-    // The sums through shared memory: first as lanes have them, then by rows, the team's added up.
+    // Epilogue through shared memory: first as lanes have them, then by rows, the team's partial sums added.
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < 2; h++)

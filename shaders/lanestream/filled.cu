@@ -1,8 +1,8 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams, f16 or bf16, sums in
 // f32, by wgmma on compute capability 9.0: panels of A's rows are expanded to dense ones in a workspace and multiplied
 // from there.
-// Tile: a panel is (64·p.each × cols). One kernel (FILLS) expands panel p.width. Another multiplies panel p.width in
-// tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 × COLS), and expands panel p.width + 1
+// Tile: a panel is (64·panel_groups × cols). One kernel (FILLS) expands a launch's panel_number. Another multiplies it in
+// tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 × COLS), and expands the next panel
 // meanwhile, where there is one; the workspace has room for two, panel i at place i mod 2. Tiles of the last turn are
 // split along K where that gives more clusters work (split_k.cuh).
 // Data movement: to expand, a filler warp takes a stream at a time through its stage buffer in shared memory and writes
@@ -61,18 +61,22 @@ __device__ __forceinline__ u32 place_of(u32 col) {
 // byte_of returns where a block has row r's place k.
 __device__ __forceinline__ u32 byte_of(u32 r, u32 k) { return r * 64 + (k / 8 ^ r / 2 % 4) * 16 + k % 8 * 2; }
 
+// Fields of the parameter block that mean something else to this kernel: the groups of a panel, and the panel of a launch.
+__device__ __forceinline__ u32 panel_groups(const Params &p) { return p.each; }
+__device__ __forceinline__ u32 panel_number(const Params &p) { return p.width; }
+
 // A panel, and where the workspace has it.
 struct Panel {
     u32 first, groups, stages, blocks; // groups of rows; of a group's columns
     unsigned char *at;
 
     __device__ __forceinline__ Panel(u32 number, unsigned char *work, const Params &p)
-        : first(number * p.each), groups(min(p.each, p.groups - number * p.each)) {
+        : first(number * panel_groups(p)), groups(min(panel_groups(p), p.groups - number * panel_groups(p))) {
         stages = (p.pieces * p.steps + IN_STAGE - 1) / IN_STAGE, blocks = stages * IN_STAGE;
         at = work + (u64)(number % 2) * bytes(p);
     }
     // bytes is a panel's size in the workspace.
-    __device__ __forceinline__ u64 bytes(const Params &p) const { return (u64)p.each * blocks * BLOCK_BYTES; }
+    __device__ __forceinline__ u64 bytes(const Params &p) const { return (u64)panel_groups(p) * blocks * BLOCK_BYTES; }
     __device__ __forceinline__ unsigned char *block(u32 group, u32 k) const {
         return at + ((u64)group * blocks + k) * BLOCK_BYTES;
     }
@@ -441,7 +445,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     extern __shared__ __align__(1024) unsigned char smem[];
     Index index(index_, p);
     u32 at = shared_address(smem), warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    Panel panel(p.width, work, p);
+    Panel panel(panel_number(p), work, p);
 #if FILLS
     u32 warps = min(max((panel.groups * p.splits + gridDim.x - 1) / gridDim.x, 1), WARPS_OF_BLOCK),
         buffer = BUFFERS_BYTES / warps / 128 * 128;
@@ -463,7 +467,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     if (threadIdx.x < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(FILLERS ? 88 : 40));
         if (warp == 0) {
-            TileMap *map = &maps[p.width % 2][blockIdx.x];
+            TileMap *map = &maps[panel_number(p) % 2][blockIdx.x];
             u32 units = max(p.cols / UNIT, 1);
             if (PAIRS)
                 ordered_map(map, (TileMap *)(smem + (scratch - at)), b, p, {4, 4, 1}, {units, 2, UNIT}, {4, 4, 4});
@@ -472,8 +476,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
             launches_before();
             launches_after();
             w.produce(b, map, p, lane);
-        } else if (FILLERS > 0 && warp <= FILLERS && (p.width + 1) * p.each < p.groups) {
-            Panel next(p.width + 1, work, p);
+        } else if (FILLERS > 0 && warp <= FILLERS && (panel_number(p) + 1) * panel_groups(p) < p.groups) {
+            Panel next(panel_number(p) + 1, work, p);
             u32 fill = barriers + 16 * STAGES + (warp - 1) * MOST_SLOTS * 8;
             fill_barriers(fill, lane);
             Filler{index, mask, values, p, next, buffers + (warp - 1) * FILL_BUFFER, fill, lane, 0, {0, 0}, 0, 0}.fill(
@@ -483,7 +487,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(FILLERS ? 208 : 232));
         launches_before();
-        u32 panels = p.each < p.groups ? 2 : 1;
+        u32 panels = panel_groups(p) < p.groups ? 2 : 1;
         multiply(w, warp / 4 - 1, {c, bias}, p, (float *)(work + panels * panel.bytes(p)),
                  RowEntries{index, mask, values, b, &p});
         __syncwarp();

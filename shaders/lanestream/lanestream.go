@@ -65,14 +65,14 @@ type params struct {
 	rows, cols, n uint32
 	ldb, ldc      uint32
 	groups        uint32 // of 64 rows
-	each          uint32 // groups of a cluster of blocks; prefill.cu: tiles across a band; filled.cu: groups of a panel
+	each          uint32 // groups of a cluster of CTAs; prefill.cu: band_tiles; filled.cu: panel_groups
 	splits        uint32 // split-K: streams of a group
 	pieces        uint32 // of a group
 	steps         uint32 // of a piece
 	window        uint32 // pieces of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
-	width         uint32 // of the grid in x; filled.cu: the panel
+	width         uint32 // of the grid in x; filled.cu: panel_number
 	maskLayout    uint32 // of the matrix (GLSL and WGSL know the word layout)
 }
 

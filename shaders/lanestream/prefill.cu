@@ -49,6 +49,9 @@ struct WorkTile {
     bool is_split;
 };
 
+// band_tiles is the parameter block's field `each` as this kernel uses it: tiles across a band of C.
+__device__ __forceinline__ u32 band_tiles(const Params &p) { return p.each; }
+
 // Work is a CTA's tiles and its layout of shared memory.
 struct Work {
     u32 stages, groups; // of B; of A, by group
@@ -69,7 +72,7 @@ struct Work {
         high = (p.groups + GROUPS * CLUSTER_ROWS - 1) / (GROUPS * CLUSTER_ROWS), wide = (p.n + COLS - 1) / COLS;
         u32 tiles = high * wide, left = tiles % clusters;
         bool is_split = p.splits > 1 && 2 * left <= clusters;
-        band = p.each, whole = is_split ? tiles - left : tiles, work_tiles = tiles + (is_split ? left : 0);
+        band = band_tiles(p), whole = is_split ? tiles - left : tiles, work_tiles = tiles + (is_split ? left : 0);
         mask_bytes = p.steps * STEP_BYTES, pieces = min(MASK_BYTES / mask_bytes, MOST_PIECES);
     }
     // work_tile is a cluster's work at a time. Tiles of a cluster, the blocks' below each other, follow each other
