@@ -241,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
         barrier_fence();
     }
     __syncwarp();
-    // The chunks in the ring, the last of them not yet on its way.
+    // The chunks in the buffer, the last of them not yet on its way.
     Chunk chunks[STAGES];
 #pragma unroll
     for (u32 i = 0; i < STAGES; i++) {

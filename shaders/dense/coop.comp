@@ -47,7 +47,7 @@ shared uvec4 mem[2 * (ROWS + COLS) * (STEP / 8 + 1)]; // two steps; at the end, 
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
-// Load n of the invocation is of 8 elements: of which line from which place on, or of which lines at which place. The
+// Load n of the invocation has 8 elements: of one line from a place on, or of 8 lines at one place. The
 // operand's tile has that many lines.
 uint lineOf(Operand x, uint n, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;

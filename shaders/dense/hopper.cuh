@@ -67,7 +67,7 @@ __device__ __forceinline__ u32 slabs_of(const Params &p, u32 col) {
 }
 __device__ __forceinline__ u32 r_bytes(u32 slabs, bool along) { return along ? COLS * DEPTH * 2 : slabs * R_SLAB; }
 
-// Where somebody is in the ring.
+// PipelineState is a position in the pipeline: a stage and the parity of its barriers.
 struct PipelineState {
     u32 stage, parity;
     __device__ __forceinline__ void next() {
@@ -83,7 +83,7 @@ __device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Pipeline &p
     u32 lane = threadIdx.x % 128, before = 0;
     u64 l = swizzled(pipeline.stages + group * SLAB, SLAB),
         r = RT ? across_of<WIDE>(pipeline.stages + L_BYTES, SLAB) : swizzled(pipeline.stages + L_BYTES, SLAB);
-    auto release = [&](u32 s) { // by a thread for each block
+    auto release = [&](u32 s) { // by a thread for each CTA
         if (lane < MULTICAST) barrier_arrive(pipeline.empty + 8 * s, pipeline.first + lane);
     };
 #pragma unroll 1

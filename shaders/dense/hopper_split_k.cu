@@ -56,7 +56,7 @@ __device__ __forceinline__ void copy_left(const Pipeline &pipeline, const CTATil
 __device__ __forceinline__ void copy_right(const Pipeline &pipeline, const CTATile &x, const TileMap *map, bool along,
                                            u32 slabs) {
     if (!along && slabs == 0)
-        return; // the tile lies past R: nothing would keep the ring from going round while this thread is late
+        return; // the tile lies past R: nothing would keep the pipeline from wrapping while this thread is late
     u16 blocks = ((1 << CLUSTER_ROWS) - 1) << CLUSTER_ROWS * x.across;
     auto each = [&](bool along, u32 slabs) __attribute__((always_inline)) {
         copies<STAGES>(pipeline.empty, x.first, x.last, [&](u32 s, u32 k) {

@@ -54,7 +54,7 @@ void loadStage(uint t, Operand x, uint i, uint k) {
 }
 
 #ifdef QUANT
-// loadCodes is bring for quantised rows. Codes past the last column are 0.
+// loadCodes is the same for quantised rows. Codes past the last column are 0.
 void loadCodes(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n, line = at % 64, place = at / 64 * 4;

@@ -30,7 +30,7 @@ template <int LINES> __device__ __forceinline__ void load_stage(u32 to, const Op
     }
 }
 
-// fragment loads four 8×8 matrices, of which the lane names a row of the one at line i and place k.
+// fragment loads four 8×8 matrices; the lane names a row of the one at line i and place k.
 template <int LINES> __device__ __forceinline__ void fragment(u32 (&x)[4], u32 from, bool along, u32 i, u32 k) {
     u32 at = threadIdx.x & 7;
     if (along) ldmatrix(x, from + 2 * ((i + at) * LINE + k));

@@ -63,7 +63,7 @@ fn scale_of(row: u32, k: u32) -> f32 {
 }
 fn left_of(x: Operand, i: u32, k: u32) -> f32 { return scale_of(i, k) * level(codes_of(i, k), k % 4u); }
 
-// load_codes is bring for quantised rows. Codes past the last column are 0.
+// load_codes is the same for quantised rows. Codes past the last column are 0.
 fn load_codes(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / 4u; at = at + {{.LX}}u) {
         let line = at % 64u;

@@ -43,7 +43,7 @@ static_assert(2 * SUM_BYTES <= STAGES * STAGE_BYTES, "sums land where stages wer
 
 static_assert(2 * MOST_BLOCKS <= MOST_SPLIT_SLOTS, "each group of four warps adds up by itself");
 
-// Each block's tensor map of B. Launches of a module follow each other.
+// Each CTA's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];
 
 // Weights is A.
@@ -149,7 +149,7 @@ __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w
     }
 }
 
-// Where a group of warps is in the ring.
+// A warpgroup's state of the pipeline.
 struct PipelineState {
     u32 stage, parity;
 };

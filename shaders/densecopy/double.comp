@@ -1,4 +1,4 @@
-// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices of which src or dst is of f64.
+// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices, src or dst of f64.
 // Tile: a workgroup copies 1024 words of dst (densecopy.go).
 // Data movement: straight through registers; a transposition goes through shared memory.
 // Bound by: memory bandwidth.

@@ -178,7 +178,7 @@ struct Sums {
 
 // StageBuffer loads a warp's blocks into its stages. Column numbers and the block's end are prefetched a block early.
 struct StageBuffer {
-    u32 to, put = 0; // the ring, in shared memory, and the stage that is filled next
+    u32 to, put = 0; // the buffer, in shared memory, and the stage that is filled next
     u32 count, lane; // blocks
     const u32 *columns, *sizes;
     const char *packed, *b;

@@ -36,7 +36,7 @@ __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// cluster_load and cluster_load4 read a block's shared memory, that block being of this cluster.
+// cluster_load and cluster_load4 read a CTA's shared memory, that block being of this cluster.
 __device__ __forceinline__ float cluster_load(u32 at, u32 block) {
     float x;
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.f32 %0, [there]; }"

@@ -87,7 +87,7 @@ template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
         }
     }
 
-    // take is called after it: it adds up, in the order of the parts. Sums of pairs that this block does not have are
+    // take is called after it: it adds up, in the order of K. Sums of pairs that this block does not have are
     // undefined.
     __device__ __forceinline__ void take(float (&sums)[2 * OWN][4], const float (&acc)[WIDTH][4], u32 warp) const {
         barrier_wait(barrier, 0);

@@ -28,7 +28,7 @@
 #define COLS 64
 #define ROWS 16 // of a stream
 #define PRODUCERS 4 // producer warps: one thread copies, and the others give up their registers
-#define PITCH (COLS * 2) // bytes from a row of the ring to the next
+#define PITCH (COLS * 2) // bytes from a row of the buffer to the next
 #define CHUNKS_OF_ROW (COLS / 8) // of 16 bytes
 #define WINDOW_BYTES (WINDOW * PITCH)
 #define BUFFER_BYTES (STAGES * WINDOW_BYTES)
@@ -61,7 +61,7 @@ struct Tiles {
     }
 };
 
-// Phases holds the parity that each barrier of a ring is to be waited for next.
+// Phases holds the parity that each barrier of a buffer is to be waited for next.
 struct Phases {
     u32 barriers, bits;
     __device__ __forceinline__ void wait(u32 stage) {
@@ -87,7 +87,7 @@ struct Step {
         places = x;
 #endif
     }
-    // place is where the row of list l's vector is, in bytes from the ring's start.
+    // place is where the row of list l's vector is, in bytes from the buffer's start.
     __device__ __forceinline__ u32 place(int l) const { return (l ? places >> 12 : places << 4) & 0xffff0; }
 };
 

@@ -19,7 +19,7 @@
 #include "../include/barrier.cuh"
 
 #define STRIPS (BLOCK / 16)
-#define PITCH (COLS * 2 + 16) // bytes from a row of the ring to the next
+#define PITCH (COLS * 2 + 16) // bytes from a row of the buffer to the next
 #define CHUNKS (COLS / 8) // 16-byte pieces of a row
 #define PASS (32 / CHUNKS) // rows that a producer warp copies at once
 #define DEEP 4 // granules whose column numbers are on their way
@@ -32,7 +32,7 @@ __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
     while (!barrier_test(bar, parity)) __nanosleep(20);
 }
 
-// The part of the ring that a warp reads: granules below filled are known to be full, those below freed are
+// The part of the buffer that a warp reads: granules below filled are known to be full, those below freed are
 // given back.
 struct Window {
     u32 full, empty; // barriers
@@ -122,7 +122,7 @@ __device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, 
         }
 }
 
-// The value of one output of this warp's strip from its entries alone. Positions are found from rows of the ring and
+// The value of one output of this warp's strip from its entries alone. Positions are found from rows of the buffer and
 // the least granule in use.
 static __device__ __noinline__ float recompute(const Block *block, const u32 *granules, const u32 *colidx,
                                                const u32 *rows, const u32 *metadata, const u16 *values, const u32 *mask,

@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
             remainder.add(index, values, b, p, from, units.span * Aside::TOGETHER, last, col, lane, unit / units.span,
                           units.shares);
         }
-        __syncthreads(); // the rings are done with
+        __syncthreads(); // the stage buffers are done with
         if (concurrent)
             remainder.write_sums<false>((float *)(smem + remainder_sums(warp - WARPS)), Aside::TOGETHER, ~0u, lane);
     }

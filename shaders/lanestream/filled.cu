@@ -1,8 +1,8 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams, f16 or bf16, sums in
 // f32, by wgmma on compute capability 9.0: panels of A's rows are expanded to dense ones in a workspace and multiplied
 // from there.
-// Tile: a panel is (64·panel_groups × cols). One kernel (FILLS) expands a launch's panel_number. Another multiplies it in
-// tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 × COLS), and expands the next panel
+// Tile: a panel is (64·panel_groups × cols). One kernel (FILLS) expands a launch's panel_number. Another multiplies it
+// in tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 × COLS), and expands the next panel
 // meanwhile, where there is one; the workspace has room for two, panel i at place i mod 2. Tiles of the last turn are
 // split along K where that gives more clusters work (split_k.cuh).
 // Data movement: to expand, a filler warp takes a stream at a time through its stage buffer in shared memory and writes
@@ -42,7 +42,7 @@
 #define B_BYTES (COLS / 64 * SLAB)
 #define STAGE_BYTES (A_BYTES + B_BYTES)
 #define MASK_STEP (PAIRS ? 384 : STEP_BYTES)
-#define REPEATED (16 * ROW_BYTES) // of a ring: a word of Places reads 15 rows on from the last one, a step of Pairs 16
+#define REPEATED (16 * ROW_BYTES) // mirrored: a word of Places reads 15 rows on from the last one, a step of Pairs 16
 #define UNIT (PAIRS ? 16 : 8) // rows of B that are neighbours in a block's order
 #define SHARED_BYTES \
     (STAGES * STAGE_BYTES + FILLERS * FILL_BUFFER + 128 + 16 * STAGES + \
@@ -50,7 +50,7 @@
 
 static_assert(FILLERS <= 3, "one warp of the first four brings operands");
 
-// Each block's tensor map of B, of launches with even panels and with odd ones: a launch makes them while the one
+// Each CTA's tensor map of B, of launches with even panels and with odd ones: a launch makes them while the one
 // before still runs.
 __device__ TileMap maps[2][MOST_BLOCKS];
 
@@ -61,7 +61,8 @@ __device__ __forceinline__ u32 place_of(u32 col) {
 // byte_of returns where a block has row r's place k.
 __device__ __forceinline__ u32 byte_of(u32 r, u32 k) { return r * 64 + (k / 8 ^ r / 2 % 4) * 16 + k % 8 * 2; }
 
-// Fields of the parameter block that mean something else to this kernel: the groups of a panel, and the panel of a launch.
+// Fields of the parameter block that mean something else to this kernel: the groups of a panel, and the panel of a
+// launch.
 __device__ __forceinline__ u32 panel_groups(const Params &p) { return p.each; }
 __device__ __forceinline__ u32 panel_number(const Params &p) { return p.width; }
 
@@ -156,9 +157,9 @@ struct Filler {
     const Panel &panel;
     u32 buffer, barriers, lane; // in shared memory
     u32 phases; // bit i: of the i-th barrier
-    u32 next[2]; // where the ring has the next values of the lane's chains; for Pairs [0] is the last word that was
+    u32 next[2]; // where the buffer has the next values of the lane's chains; for Pairs [0] is the last word that was
                  // taken
-    u32 end, wrap; // of the ring
+    u32 end, wrap; // of the buffer
 
     __device__ __forceinline__ void wrapped(u32 &x) const {
         if (x >= end) x -= wrap;
@@ -298,7 +299,7 @@ struct Filler {
 };
 
 #if !FILLS
-// WorkTile is a tile of C that a block computes: COLS columns from col on and GROUPS groups of rows, from group on of
+// WorkTile is a tile of C that a CTA computes: COLS columns from col on and GROUPS groups of rows, from group on of
 // the panel. Or it is part `split` of the sum of a tile that is cut, the slot-th of these.
 struct WorkTile {
     u32 group, col, first, last, slot, split; // stages
@@ -389,7 +390,7 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
     for (u32 i = w.cluster; i < w.work_tiles; i += w.clusters) {
         WorkTile work_tile = w.work_tile(i);
         float acc[1][COLS / 8][4] = {};
-        auto release = [&](u32 s) { // by a thread for each block
+        auto release = [&](u32 s) { // by a thread for each CTA
             if (thread < CLUSTER_ROWS) barrier_arrive(w.empty + 8 * s, thread);
         };
 #pragma unroll 1
@@ -424,7 +425,7 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
 }
 #endif
 
-// fill_barriers makes those of a warp's ring.
+// fill_barriers makes those of a warp's buffer.
 __device__ __forceinline__ void fill_barriers(u32 at, u32 lane) {
     if (lane == 0) {
         for (u32 i = 0; i < MOST_SLOTS; i++) barrier_init(at + 8 * i, 1);
@@ -434,7 +435,7 @@ __device__ __forceinline__ void fill_barriers(u32 at, u32 lane) {
 }
 
 #if FILLS
-// As many warps of each block fill as there are streams for, sharing the memory for rings.
+// As many warps of each CTA fill as there are streams for, sharing the memory for stage buffers.
 extern "C" __global__ void __launch_bounds__(32 * WARPS_OF_BLOCK, 1)
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER_ROWS, 1, 1)

@@ -57,7 +57,7 @@ struct Reader {
 // Warp is a warp's work on its stream.
 struct Warp {
     float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2]; // where the ring has the next values of the lane's chains, in shared memory
+    u32 next[2]; // where the buffer has the next values of the lane's chains, in shared memory
 
     // add multiplies tile i.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const Columns &b) {

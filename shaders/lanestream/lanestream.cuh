@@ -19,7 +19,7 @@ __device__ __forceinline__ void barrier_arrive_here(u32 barrier) {
 #define ROW_BYTES 128 // of values
 #define STEP_BYTES 256 // of the mask
 #define MIRROR 16 // rows of the buffer that are mirrored behind it: at most what a word's positions take
-#define MOST_SLOTS 8 // pieces in the ring
+#define MOST_SLOTS 8 // pieces in the buffer
 
 // The arrays' places in `index`.
 struct Index {
@@ -49,7 +49,8 @@ __device__ __forceinline__ u32 first_piece(const Params &p, u32 split) {
 }
 
 // A stream of pieces, values and mask, and the stage buffer that a warp loads them into. A slot of the buffer has the
-// rows of a piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
+// rows of a piece, and behind the buffer the first rows are repeated, so that a chain's next rows lie behind each
+// other.
 struct StageBuffer {
     const unsigned char *values, *mask;
     u32 rows, piece_rows, count, total; // pieces of the mask, and of either

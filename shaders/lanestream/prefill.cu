@@ -37,11 +37,11 @@ static_assert(BUFFER_ROWS >= 140 && (BUFFER_ROWS + REPEATED) * ROW_BYTES < 65536
 static_assert(GROUPS == 2 && CLUSTER_ROWS == 2,
               "a warp that counts for each group, and a group for each block that adds two parts");
 
-// Each block's tensor map of B. Launches of a module follow each other.
+// Each CTA's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];
 
-// WorkTile is a tile of C that a block computes: of COLS columns from col on and GROUPS groups of rows, from group on.
-// Or it is what these parts of the streams, which are the stages from first to last - 1, add to a tile: the other block
+// WorkTile is a tile of C that a CTA computes: of COLS columns from col on and GROUPS groups of rows, from group on.
+// Or it is what these splits of the streams, which are the stages from first to last - 1, add to a tile: the other CTA
 // of the cluster has the others.
 struct WorkTile {
     u32 group, col;
@@ -140,7 +140,7 @@ struct Work {
     }
 
     // produce_streams: body of a producer thread of A: the streams of group `of` of each tile, piece after piece. A
-    // piece's values may lie in two runs of rows, and the first rows of the ring are repeated behind it.
+    // piece's values may lie in two runs of rows, and the first rows of the buffer are repeated behind it.
     __device__ __forceinline__ void produce_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_,
                                                     const Params &p) const {
         u32 buffer = groups + of * GROUP_BYTES, bits = buffer + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of,
@@ -246,7 +246,7 @@ struct Remainder {
 struct Stream {
     u32 masks, arrived, heads; // of the group
     u32 window, mask_bytes, pieces;
-    u32 next; // where the ring has the next value of the lane's chains, without 4·lane: the even one's below
+    u32 next; // where the buffer has the next value of the lane's chains, without 4·lane: the even one's below
     u32 slot, waiting, parity; // the piece at hand, and that to wait for next
     u32 left, coming, extra; // pieces of the part: with a mask, that are still to be waited for, and without a mask
 
@@ -475,7 +475,7 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
         u32 x[4][4], y[4][4], row = (work_tile.group + group) * GROUP_ROWS + 16 * warp;
         Remainder remainder(index, values, p, min(row, (p.groups - 1) * GROUP_ROWS + 16 * warp),
                             work_tile.first * w.depth, lane);
-        auto release = [&](u32 s) { // by a thread for each block
+        auto release = [&](u32 s) { // by a thread for each CTA
             if (thread < CLUSTER_ROWS) barrier_arrive(w.empty + 8 * s, work_tile.is_split ? w.rank : thread);
         };
         auto make = [&](u32 k, u32(&r)[4][4]) {

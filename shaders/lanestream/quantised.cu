@@ -10,7 +10,7 @@
 // B_STAGES, B_PRODUCERS, A_PRODUCERS, REMAINDER_WARPS.
 
 #define MASK_BYTES 256 // of a step
-#define REPEATED (MIRROR * ROW_BYTES) // of a ring
+#define REPEATED (MIRROR * ROW_BYTES) // of a buffer
 #define LATE 0
 #define B_ROWS 64
 #define FIRST_PIECE first_piece
@@ -42,7 +42,7 @@ struct Warp {
     float acc[4][TILES][4]; // of 16 rows each, for the columns that share a scale, without it
     float total[4][TILES][4]; // of the columns before
     float scale[8]; // of the lane's rows
-    u32 next[2]; // where the ring has the next values of the lane's chains, from its start
+    u32 next[2]; // where the buffer has the next values of the lane's chains, from its start
 
     // load_scales loads the scales of a group of columns, if there is one.
     __device__ __forceinline__ void load_scales(const Scales &scales, u32 group, u32 cols, u32 lane) {
@@ -334,7 +334,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
         launches_before();
         remainder.add(index, scales, values, b, p, first + unit / shares, unit % shares, shares, col, lane);
     }
-    __syncthreads(); // the rings are done with
+    __syncthreads(); // the stage buffers are done with
     if (aside)
         remainder.write_sums<false>((float *)(smem + remainder_sums(warp - WARPS - B_PRODUCERS - A_PRODUCERS)), lane);
 #endif

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
     u32 buffers = shared_address(smem), panels = buffers + WARPS * BUFFER_BYTES, barriers = panels + B_SPLITS * B_BYTES,
         own = barriers + B_SPLITS * B_STAGES * 16;
     u32 first_split = rank * WARPS / p.each;
-    auto split_groups = [&](u32 q) { // of part q those that are this block's
+    auto split_groups = [&](u32 q) { // of part q those that are this CTA's
         u32 lo = max(q * p.each, rank * WARPS),
             hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
         return q < p.splits && lo < hi ? hi - lo : 0;
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
             remainder.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart,
                           min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
         }
-        __syncthreads(); // the rings are done with
+        __syncthreads(); // the stage buffers are done with
         if (concurrent)
             remainder.write_sums<false>((float *)(smem + remainder_sums(warp - WARPS - B_PRODUCERS - A_PRODUCERS)),
                                         Aside::TOGETHER, ~0u, lane);

@@ -6,16 +6,16 @@
 #include "lanestream.cuh"
 
 // Stream is a stream of pieces, values and mask, and the stage buffer that a warp loads them into. A slot of the buffer
-// has the rows of a piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each
-// other. Where room is scarce (LATE) a piece's mask comes with the last rows that are read with it, those of piece +
-// window - 1: there are fewer slots for masks. (Elsewhere that takes registers which word has no longer.)
+// has the rows of a piece, and behind the buffer the first rows are repeated, so that a chain's next rows lie behind
+// each other. Where room is scarce (LATE) a piece's mask comes with the last rows that are read with it, those of piece
+// + window - 1: there are fewer slots for masks. (Elsewhere that takes registers which word has no longer.)
 struct Stream {
     const unsigned char *values, *mask; // of the next piece
     u32 piece_bytes, mask_bytes; // of a piece
     u32 count, total, lookahead,
         late; // pieces of the mask; of values; pieces that a step looks ahead; pieces by which the mask comes later
     u32 slots, mask_slots, at, masks, barriers; // in shared memory
-    u32 coming = 0, left, to = 0; // the next piece; bytes of values left, and where it goes in the ring
+    u32 coming = 0, left, to = 0; // the next piece; bytes of values left, and where it goes in the buffer
 
     // With a piece's mask come `concurrent` bytes, a multiple of 128, which lie behind the masks.
     __device__ __forceinline__ Stream(const Index &index, const u32 *mask_, const u16 *values_, const Params &p,

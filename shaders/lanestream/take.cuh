@@ -57,7 +57,7 @@ __device__ __forceinline__ void take_at(u32 mask, u32 base, u32 (&next)[2], u32 
 #undef TAKE_AT
 
 // take_word takes the values of a mask word, of four tiles, and has warp.add(i, x, b) multiply each by b; where its
-// chains, warp.next, go past the ring's end they go back by wrap.
+// chains, warp.next, go past the buffer's end they go back by wrap.
 template <u32 NONE, class W, class B>
 __device__ __forceinline__ void take_word(W &warp, u32 mask, u32 base, u32 wrap, const B &b) {
     u32(&next)[2] = warp.next;

@@ -31,8 +31,8 @@ __device__ __forceinline__ void cluster_exit() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 }
 
-// add_splits adds to x what the warps of the cluster have left of group `of`, each where its ring was, from the start
-// of shared memory on: row r, four columns from `at`, in the order of the parts.
+// add_splits adds to x the partial sums of the cluster's warps of group `of`, each where its buffer was, from the start
+// of shared memory on: row r, four columns from `at`, in the order of K.
 __device__ __forceinline__ void add_splits(float4 &x, const unsigned char *smem, u32 of, u32 r, u32 at,
                                            const Params &p) {
     for (u32 q = of, end = p.splits * p.each; q < end; q += 4 * p.each) {

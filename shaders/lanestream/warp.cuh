@@ -7,7 +7,7 @@
 #define LATE (PAIRS || TILES == 4) // see Stream
 #define REPEATED \
     ((MIRROR - 1 + PAIRS) * \
-     ROW_BYTES) // of a ring: from its last row a word of Places reads 15 rows on, a step of Pairs 16
+     ROW_BYTES) // of a buffer: from its last row a word of Places reads 15 rows on, a step of Pairs 16
 #define MASK_BYTES (PAIRS ? 384 : 256) // of a step
 #include "stream.cuh"
 
@@ -42,7 +42,7 @@ __device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8]
 // Warp is a warp's work on its stream.
 struct Warp {
     float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2]; // where the ring has the next values of the lane's chains, in shared memory
+    u32 next[2]; // where the buffer has the next values of the lane's chains, in shared memory
 
     // word multiplies 16 columns of A, layout Places.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 *b) {

@@ -105,7 +105,7 @@ template <int TALL, int DOWN> struct Work {
     __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p,
                                              REMAINDER remainder, F recompute) const {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
-        auto release = [&](u32 s) { // by a thread for each block
+        auto release = [&](u32 s) { // by a thread for each CTA
             if (lane < CLUSTER) barrier_arrive(empty + 8 * s, lane);
         };
         auto strip = [&](u32 tile) { return row(tile) + group * TALL * 64 + lane / 32 * 16; }; // of the warp

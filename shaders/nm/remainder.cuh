@@ -13,8 +13,8 @@
 
 struct NoRemainder {
     struct Nothing {
-        // look loads what tells what is to be added to the strips of a tile, the first at row `row`; find awaits that,
-        // and loads what tells where it lies. They read A alone, and are best called well before start, which has the
+        // look loads the counts of the strips' remainder entries, the first strip at row `row`; find awaits them and
+        // loads the entries' positions. They read A alone, and are best called well before start, which has the
         // first of it on its way.
         __device__ __forceinline__ void look(u32 row) {}
         __device__ __forceinline__ void find() {}

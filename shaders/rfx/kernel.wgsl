@@ -70,7 +70,7 @@ fn settle() {
     add_more();
 }
 
-// low returns the lowest digit of 12 bits, rest what is above it.
+// low returns the lowest digit of 12 bits, rest the bits above it.
 fn low(x: vec4<i32>) -> vec4<i32> { return (x << vec4<u32>(20u)) >> vec4<u32>(20u); }
 fn above(x: vec4<i32>, digit: vec4<i32>) -> vec4<i32> { return (x - digit) >> vec4<u32>(12u); }
 fn low1(x: i32) -> i32 { return (x << 20u) >> 20u; }
