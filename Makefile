@@ -3,6 +3,7 @@
 #   make demo       build everything and multiply a real matrix on the best backend present
 #   make build      bin/spmmrun, with all backends
 #   make bench      measure the standard set on every device of this machine, and compare with the last time
+#   make figures    write the tables and pictures of measurements into the documents, from bench/results
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
 #   make site       bin/site: the documents and that page
 #   make test       install what the tests need and run them (no GPU is needed)
@@ -12,7 +13,7 @@
 #   make lint       gofmt, go vet, and the words and line lengths that docs/glossary.md asks for
 #   make cross      build and vet for the other systems
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
-#   make generate   compile the kernels whose blobs are stale
+#   make generate   compile the kernels whose blobs are stale, and write docs/kernels.md
 #   make install    the command, its manual and its completion, below PREFIX
 #   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
 #   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
@@ -127,9 +128,14 @@ bench: build
 		$(if $(wildcard $(BENCH)),--compare $(BENCH)) --save $(BENCH).new
 	mv $(BENCH).new $(BENCH)
 
+.PHONY: figures
+figures:
+	$(GO) run ./tools/figures
+
 .PHONY: generate
 generate:
 	$(GO) generate ./shaders/... ./backend/...
+	$(GO) run ./tools/kernels
 
 .PHONY: lint
 lint:
@@ -198,8 +204,8 @@ windows-webgpu:
 		$(GO) build -tags webgpu -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun.exe ./cmd/spmmrun
 	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) vet -tags webgpu ./portable/webgpu
 
-# The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once. Go test
-# keeps results of packages on the machine itself; make test FRESH=1 runs these, too.
+# The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once.
+# Go test keeps results of packages on the machine itself; make test FRESH=1 runs these, too.
 FRESH ?=
 TESTS = $(GO) run ./tools/tests run $(if $(FRESH),-fresh)
 .PHONY: test test-all test-needs

@@ -1,5 +1,5 @@
 // A peer of spmmrun bench: Eigen on the CPU, all cores.
-// The Makefile beside it says how peers are built and measured.
+// The Makefile here says how peers are built and measured.
 //
 // Algorithms are Eigen's product of a row-major sparse matrix by a row-major and by a column-major
 // dense one; Eigen shares rows out over OpenMP's threads itself.
@@ -43,7 +43,8 @@ struct EigenPeer : HostPeer {
 
 int main() {
     char text[80];
-    snprintf(text, sizeof text, "Eigen %d.%d.%d, %d threads", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, Eigen::nbThreads());
+    snprintf(text, sizeof text, "Eigen %d.%d.%d, %d threads", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION,
+        EIGEN_MINOR_VERSION, Eigen::nbThreads());
     EigenPeer peer;
     return serve(peer, "eigen", text, "host");
 }

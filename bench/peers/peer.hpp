@@ -47,7 +47,7 @@ struct Peer {
     // prepare takes a product in place of the last one, f32, tf32, f16, bf16 or f64 being what A and B are rounded to, and returns
     // the ways to compute it.
     virtual std::vector<Algorithm> prepare(const Product &p, const std::string &precision) = 0;
-    // run computes the product so many times back to back and returns the microseconds that one took on average.
+    // run computes the product that many times back to back and returns the microseconds that one took on average.
     virtual double run(size_t algorithm, long times) = 0;
     // output computes it once and returns C; output64 does in f64.
     virtual std::vector<float> output(size_t algorithm) = 0;
@@ -112,7 +112,7 @@ template <class T> void write(const std::string &file, const std::vector<T> &c) 
     if (!ok) throw std::runtime_error("the output cannot be written");
 }
 
-// Prepared is what a peer has been given.
+// Prepared has a product that a peer was given.
 struct Prepared {
     size_t algorithms = 0;
     bool f64 = false;

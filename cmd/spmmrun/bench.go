@@ -1,9 +1,8 @@
-// spmmrun bench: how fast, beside what, and how far from the limit?
+// spmmrun bench: how fast, compared with others and with the limit?
 
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +27,8 @@ import (
 // errSlower is a case that became slower than --tolerance allows.
 var errSlower = errors.New("slower than before")
 
-// standardMatrices are measured where the command line names none: what graphs, meshes, pruned weights and matrices with a
-// few heavy rows look like.
+// standardMatrices are measured where the command line names none: what graphs, meshes, pruned weights and matrices
+// with a few heavy rows look like.
 var standardMatrices = []string{
 	"gen:uniform,rows=4096,density=0.01",
 	"gen:uniform,rows=2048,density=0.1",
@@ -39,54 +38,67 @@ var standardMatrices = []string{
 	"gen:vector,rows=4096,density=0.1,v=8",
 }
 
-// benchJob is what the command line asks for.
+// benchJob has what the command line asks for.
 type benchJob struct {
 	matrices                                   []string
 	cols, backends, formats, precisions, modes string
 	p                                          string // of reproducible mode
+	spec, only                                 string
+	given                                      func(flag string) bool // on the command line
 	peers, load                                []string
-	interval, tolerance                        float64
-	limit                                      time.Duration
-	report, save, compare, plot                string
+	tolerance                                  float64
+	plot, compare                              string
 	seed                                       uint64
-	force                                      bool
 	old                                        *benchmark.Report
-	saved                                      *output
-	unfinished                                 *temporaries
+	benchTurns
+	benchOutput
 }
 
 func newBench(unfinished *temporaries) *cobra.Command {
-	j := &benchJob{unfinished: unfinished}
+	j := &benchJob{benchOutput: benchOutput{unfinished: unfinished}}
 	c := &cobra.Command{
 		Use:   "bench [flags] [MATRIX...]",
 		Short: "Measure products on devices, in formats and by other programs, side by side",
-		Long: `bench measures every MATRIX, each a file or gen:… as spmmrun takes it, by every number of columns, on every device, in every
-format, precision and mode of the flags, which take lists: -n 32,128,512. Without a MATRIX it takes a standard set.
+		Long: `bench measures every MATRIX, each a file or gen:… as spmmrun takes it, by every number of columns, on every
+device, in every format, precision and mode of the flags, which take lists: -n 32,128,512. Without a MATRIX it takes
+a standard set.
 
-All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of each is
-known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against exact arithmetic.
+All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of
+each is known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against
+exact arithmetic.
 
-Attainable is the least time that the device could take by its measured rates: the largest of what moving A, B and C once, reading
-rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the least that any took for the product.
+Attainable is the least time that the device could take by its measured rates: the largest of what moving A, B and C
+once, reading rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the
+least that any took for the product.
 
---peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/peer.hpp: in that
-folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.
+--peer PROGRAM measures another program in turn with the others, one that speaks the protocol of
+bench/peers/peer.hpp: in that folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of
+the CPU.
 
---compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the medians
-differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
+--spec takes all of this from a file, for several lists of matrices, and what the flags cannot say: ways to
+multiply, as by a plan for other columns, quantised, or with products that do not overlap, and times that are asked
+for, which the report shows with those that were measured. Flags and MATRIX take the place of its lists. In lists of
+formats packings are all ways to pack a matrix that the device has a kernel for, near those that are predicted to
+take at most twice as long as the fastest, and FORMAT/VARIANT is one of them. Specs are in bench/specs;
+docs/bench.md says how to write one.
 
---load prints, draws and compares what was saved before, in place of measuring. An interrupt ends measuring: what is known by then is
-printed, drawn and saved.
+--compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the
+medians differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
 
-Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is not there.`,
+--load prints, draws and compares what was saved before, in place of measuring. An interrupt ends measuring: what is
+known by then is printed, drawn and saved.
+
+Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is
+not there.`,
 		Example: `  spmmrun bench
   spmmrun bench --backend all --format auto,csr -n 32,128,512 --precision f32,f16 *.mtx
   spmmrun bench --save before.json a.mtx
   spmmrun bench --compare before.json --tolerance 3 a.mtx
   spmmrun bench --backend cuda:0,cuda:all -n 512 gen:stencil,side=100
-  spmmrun bench --load before.json --load more.json --report md --plot both.svg`,
+  spmmrun bench --load before.json --load more.json --report md --plot both.svg
+  spmmrun bench --spec bench/specs/pruned.json --peer bin/peers/cuda --save pruned.json`,
 		RunE: func(c *cobra.Command, args []string) error {
-			j.matrices = args
+			j.matrices, j.given = args, c.Flags().Changed
 			if err := j.checkLoad(c, args); err != nil {
 				return err
 			}
@@ -95,23 +107,33 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&j.backends, "backend", "auto", "devices, a list as in cpu,cuda:1; cuda:all, or cuda:0+1, is several as one; all is one of each backend")
-	f.StringVar(&j.formats, "format", "auto,csr", "formats, or kernels as spmmrun kernels lists them, a list; all is each format that there is")
+	f.StringVar(&j.backends, "backend", "auto",
+		"devices, a list as in cpu,cuda:1; cuda:all, or cuda:0+1, is several as one; all is one of each backend")
+	f.StringVar(&j.spec, "spec", "", "take what to measure from `SPEC.json`; other flags take the place of its lists")
+	f.StringVar(&j.only, "only", "", "leave out matrices whose names this `REGEXP` does not match")
+	f.StringVar(&j.formats, "format", "auto,csr", "formats, a list; all is each that there is, packings each kernel")
 	f.StringVarP(&j.cols, "cols", "n", "128", "columns of B, a list")
-	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32")
+	f.StringVar(
+		&j.precisions, "precision", "f32",
+		"precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32",
+	)
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
 	f.StringVar(&j.p, "p", precisions[0], "bits that reproducible mode keeps, a list of "+orList(precisions))
-	f.StringArrayVar(&j.peers, "peer", nil, "a `PROGRAM` to measure, too; may be repeated")
-	f.Float64Var(&j.interval, "interval", 2, "percent that the median may be off, at 95 % confidence")
-	f.DurationVar(&j.limit, "limit", 3*time.Second, "time for each that computes a product, known well enough or not")
-	addChoice(c, &j.report, "report", "how to print results", "table", "md", "csv", "json")
+	f.StringArrayVar(&j.peers, "peer", nil,
+		"a `PROGRAM` to measure, too; may be repeated; none leaves out those of a spec")
+	j.benchTurns.add(c)
+	addBenchReport(c, &j.report)
 	f.StringArrayVar(&j.load, "load", nil, "take the report in `FILE.json` instead of measuring; may be repeated")
-	f.StringVarP(&j.save, "save", "o", "", "write the report to `FILE.json`, for --compare")
-	f.StringVar(&j.plot, "plot", "", "draw times, percent of attainable, the roofline and a performance profile to `FILE.svg`")
+	addSave(c, &j.save)
+	f.StringVar(&j.plot, "plot", "",
+		"draw times, percent of attainable, the roofline and a performance profile to `FILE.svg`")
 	f.StringVar(&j.compare, "compare", "", "compare with the report in `OLD.json`")
 	f.Float64Var(&j.tolerance, "tolerance", 5, "percent that a case may be slower than in OLD.json")
 	addSeed(c, &j.seed, "B, and of ")
 	addForce(c, &j.force)
+	c.AddCommand(
+		newBenchFit(unfinished), newBenchChain(unfinished), newBenchValues(unfinished), newBenchCopies(unfinished),
+	)
 	return c
 }
 
@@ -123,7 +145,9 @@ func (j *benchJob) checkLoad(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("--load measures nothing: leave out %s", args[0])
 	}
-	for _, name := range []string{"backend", "format", "cols", "precision", "mode", "p", "peer", "interval", "limit", "seed"} {
+	for _, name := range []string{
+		"backend", "format", "cols", "precision", "mode", "p", "peer", "interval", "limit", "seed", "spec", "only",
+	} {
 		if c.Flags().Changed(name) {
 			return fmt.Errorf("--load measures nothing: leave out --%s", name)
 		}
@@ -151,21 +175,34 @@ func (j *benchJob) loaded() (*benchmark.Report, error) {
 	return r, nil
 }
 
-// measured is what a sweep measures. Whatever an interrupt finds it at (packing a large matrix, a launch that never ends, a pipe that
-// says nothing), what is known by then is returned while there is time to save it, and the sweep is left behind.
+// measured measures a sweep.
 func (j *benchJob) measured(ctx context.Context, s *benchmark.Sweep, p *progress) (*benchmark.Report, error) {
-	p.step("measuring", int64(len(s.Matrices)*len(s.Columns)*len(s.Precisions))*100)
+	run := func(at func(done, total int64), known func(benchmark.Report)) (*benchmark.Report, error) {
+		s.Progress, s.Measured = at, known
+		return s.Run(ctx)
+	}
+	return measured(ctx, p, s.Total(), run)
+}
+
+// measured returns what run measures, which tells how far it is and what is known so far. Whatever an interrupt finds
+// it at (packing a large matrix, a launch that never ends, a pipe that says nothing), what is known by then is
+// returned while there is time to save it, and what measures is left behind.
+func measured(
+	ctx context.Context, p *progress, total int64,
+	run func(progress func(done, total int64), known func(benchmark.Report)) (*benchmark.Report, error),
+) (*benchmark.Report, error) {
+	p.step("measuring", total)
 	var (
-		mu    sync.Mutex
-		known benchmark.Report
-		left  bool
+		mu   sync.Mutex
+		last benchmark.Report
+		left bool
 	)
-	s.Measured = func(so benchmark.Report) {
+	known := func(so benchmark.Report) {
 		mu.Lock()
 		defer mu.Unlock()
-		known = so
+		last = so
 	}
-	s.Progress = func(done, total int64) {
+	progress := func(done, total int64) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !left {
@@ -175,8 +212,10 @@ func (j *benchJob) measured(ctx context.Context, s *benchmark.Sweep, p *progress
 	done := make(chan error, 1)
 	go func() {
 		done <- recovered(func() error {
-			r, err := s.Run(ctx)
-			s.Measured(*r)
+			r, err := run(progress, known)
+			if r != nil {
+				known(*r)
+			}
 			return err
 		})
 	}()
@@ -185,12 +224,12 @@ func (j *benchJob) measured(ctx context.Context, s *benchmark.Sweep, p *progress
 	defer mu.Unlock()
 	left = true
 	p.end()
-	known.Environment.Program, known.Environment.Command = version(), os.Args
-	r := known
+	last.Environment.Program, last.Environment.Command = version(), os.Args
+	r := last
 	return &r, err
 }
 
-// inTime is what a job sends when it has ended, or the context's error if it goes on after the context has.
+// inTime returns what a job sends when it has ended, or the context's error if it goes on after the context has.
 func inTime(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -205,16 +244,17 @@ func inTime(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// list splits a flag's words and has each checked.
-func list[T comparable](flag, words string, parse func(string) (T, error)) ([]T, error) {
+// list has each of a list's words checked. Errors call the list name: a flag with its value, or a list of a
+// spec.
+func list[T comparable](name string, words []string, parse func(string) (T, error)) ([]T, error) {
 	var out []T
-	for _, word := range strings.Split(words, ",") {
+	for _, word := range words {
 		x, err := parse(strings.TrimSpace(word))
 		if err != nil {
-			return nil, fmt.Errorf("--%s %s: %w", flag, words, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if slices.Contains(out, x) {
-			return nil, fmt.Errorf("--%s %s: %v twice", flag, words, x)
+			return nil, fmt.Errorf("%s: %v twice", name, x)
 		}
 		out = append(out, x)
 	}
@@ -231,65 +271,21 @@ func oneOf(valid ...string) func(string) (string, error) {
 	}
 }
 
-// formatOrKernel takes auto, a format, or a kernel of one.
-func formatOrKernel(s string) (string, error) {
-	if s == "auto" {
-		return s, nil
-	}
-	var format, kernel string
-	f := kernelFlag{&format, &kernel}
-	if err := f.Set(s); err != nil {
-		return "", err
-	}
-	return cmp.Or(f.String(), format), nil
-}
-
-// sweep makes of the flags what is to be measured.
+// sweep makes of the flags and the spec what is to be measured.
 func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, error) {
-	s := &benchmark.Sweep{Matrices: j.matrices, Peers: j.peers, Interval: j.interval / 100, Limit: j.limit, Verify: j.verify, Verify64: j.verify64}
-	if len(s.Matrices) == 0 {
-		s.Matrices = standardMatrices
-	}
-	for i, m := range s.Matrices {
-		if slices.Contains(s.Matrices[:i], m) {
-			return nil, fmt.Errorf("matrix %s is given twice", m)
-		}
-	}
-	if !(j.interval > 0 && j.interval <= 100) {
-		return nil, fmt.Errorf("--interval %g: want percent above 0, up to 100", j.interval)
-	}
 	if !(j.tolerance >= 0) || math.IsInf(j.tolerance, 0) {
 		return nil, fmt.Errorf("--tolerance %g: want percent from 0", j.tolerance)
 	}
-	if j.limit <= 0 {
-		return nil, fmt.Errorf("--limit %v: want a time above 0, as in 3s", j.limit)
-	}
-	var err error
-	if s.Columns, err = list("cols", j.cols, columnsOf); err != nil {
+	turns, err := j.turns()
+	if err != nil {
 		return nil, err
 	}
-	if s.Precisions, err = list("precision", j.precisions, precisionOf); err != nil {
-		return nil, err
-	}
-	if s.Modes, err = j.modeNames(); err != nil {
-		return nil, err
-	}
-	if j.formats == "all" {
-		s.Formats = spmm.Formats()
-	} else if s.Formats, err = list("format", j.formats, formatOrKernel); err != nil {
-		return nil, err
-	}
-	if j.backends == "all" {
-		s.Backends = allBackends(ctx)
-	} else if s.Backends, err = list("backend", j.backends, placeOf); err != nil {
+	s := &benchmark.Sweep{Turns: turns, Peers: j.peers, Verify: j.verify, Verify64: j.verify64}
+	if err := j.lists(ctx, s); err != nil {
 		return nil, err
 	}
 	s.Open = func(ctx context.Context, name string) (*formats.CSR[float32], error) {
-		a, err := openMatrix(ctx, name, j.seed, dtype.F32, &progress{w: p.w})
-		if err != nil {
-			return nil, err
-		}
-		return float32CSR(a), nil
+		return openBench(ctx, name, j.seed, p)
 	}
 	s.Fits = func(on []spmm.Info, a *formats.CSR[float32], n, size int) error {
 		return newNeed(&job{devices: len(on)}, on[0], a.Rows, a.Cols, n, a.NNZ(), size).check()
@@ -297,29 +293,13 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 	return s, nil
 }
 
-// modeNames are the modes, reproducible with each of the precisions.
-func (j *benchJob) modeNames() ([]string, error) {
-	modes, err := list("mode", j.modes, oneOf(benchmark.Fast, benchmark.Reproducible))
+// openBench reads or generates a matrix in f32.
+func openBench(ctx context.Context, name string, seed uint64, p *progress) (*formats.CSR[float32], error) {
+	a, err := openMatrix(ctx, name, seed, dtype.F32, &progress{w: p.w})
 	if err != nil {
 		return nil, err
 	}
-	ps, err := list("p", j.p, oneOf(precisions...))
-	if err != nil {
-		return nil, err
-	}
-	at := slices.Index(modes, benchmark.Reproducible)
-	if at < 0 && j.p != precisions[0] {
-		return nil, errors.New("--p is for --mode reproducible")
-	}
-	if at < 0 {
-		return modes, nil
-	}
-	for i, p := range ps {
-		if ps[i] = benchmark.Reproducible + " " + p; p == "auto" {
-			ps[i] = benchmark.Reproducible
-		}
-	}
-	return slices.Replace(modes, at, at+1, ps...), nil
+	return float32CSR(a), nil
 }
 
 func columnsOf(word string) (int, error) {
@@ -394,9 +374,12 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 			return err
 		}
 	}
-	inputs := slices.Concat([]string{j.compare}, s.Matrices, j.load)
-	if j.saved, err = newOutput(j.save, j.unfinished, j.force, inputs...); err != nil {
-		return fmt.Errorf("--save: %w", err)
+	inputs := slices.Concat([]string{j.compare, j.spec}, j.load)
+	for _, of := range s.Products {
+		inputs = append(inputs, of.Matrices...)
+	}
+	if err := j.begin(inputs...); err != nil {
+		return err
 	}
 	drawn, err := newOutput(j.plot, j.unfinished, j.force, append(inputs, j.save)...)
 	if err == nil {
@@ -420,7 +403,7 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	if err := j.saved.write(r.Write); err != nil {
 		return errors.Join(failed, fmt.Errorf("--save: %w", err))
 	}
-	if err := drawn.write(func(w io.Writer) error { return writePlot(w, r) }); err != nil {
+	if err := drawn.write(r.Draw); err != nil {
 		return errors.Join(failed, fmt.Errorf("--plot: %w", err))
 	}
 	if failed != nil {
@@ -429,20 +412,8 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	return j.judge(stdout, p, r)
 }
 
-func (j *benchJob) print(w io.Writer, r *benchmark.Report) error {
-	switch j.report {
-	case "json":
-		return r.Write(w)
-	case "csv":
-		return r.CSV(w)
-	case "md":
-		return r.Markdown(w)
-	}
-	return r.Print(w)
-}
-
-// judge compares with the old report, and returns an error for what is wrong or slower. Where results go to a program, the
-// comparison goes to stderr.
+// judge compares with the old report, and returns an error for what is wrong or slower. Where results go to a
+// program, the comparison goes to stderr.
 func (j *benchJob) judge(stdout io.Writer, p *progress, r *benchmark.Report) error {
 	slower := 0
 	if j.old != nil {
@@ -461,18 +432,14 @@ func (j *benchJob) judge(stdout io.Writer, p *progress, r *benchmark.Report) err
 		}
 		slower = c.Regressions(j.tolerance / 100)
 	}
-	measured := false
-	for i := range r.Results {
-		if x := &r.Results[i]; x.Wrong {
-			return fmt.Errorf("%w: %v", errWrong, x.Case)
-		}
-		measured = measured || r.Results[i].Measured()
+	if err := right(r); err != nil {
+		return err
 	}
-	switch {
-	case !measured:
-		return fmt.Errorf("%v: %s", r.Results[0].Case, r.Results[0].Error)
-	case slower > 0:
-		return fmt.Errorf("%w by more than %s %%, or lost: %d cases", errSlower, strconv.FormatFloat(j.tolerance, 'g', -1, 64), slower)
+	if slower > 0 {
+		return fmt.Errorf(
+			"%w by more than %s %%, or lost: %d cases", errSlower, strconv.FormatFloat(j.tolerance, 'g', -1, 64),
+			slower,
+		)
 	}
 	return nil
 }

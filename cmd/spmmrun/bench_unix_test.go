@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// The second matrix is a pipe into which nothing is written: what was measured of the first is printed, saved and drawn.
+// The second matrix is a pipe into which nothing is written: what was measured of the first is printed, saved and
+// drawn.
 func TestBenchInterrupted(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -29,7 +30,10 @@ func TestBenchInterrupted(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	c := &exec.Cmd{
 		Path: program, Dir: dir, Stdout: &stdout, Stderr: &stderr, Env: append(os.Environ(), "SPMM_CACHE="+t.TempDir()),
-		Args: []string{"spmmrun", "bench", "--backend", "cpu", "--format", "csr", "-n", "3", "--limit", "10ms", "--save", "a.json", "--plot", "a.svg", "gen:uniform,rows=60,density=0.3", pipe},
+		Args: []string{
+			"spmmrun", "bench", "--backend", "cpu", "--format", "csr", "-n", "3", "--limit", "10ms", "--save",
+			"a.json", "--plot", "a.svg", "gen:uniform,rows=60,density=0.3", pipe,
+		},
 	}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -54,7 +58,8 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := <-done; err == nil || c.ProcessState.ExitCode() != exitInterrupted {
 		t.Errorf("%v: %s", err, &stderr)
 	}
-	if !strings.Contains(stdout.String(), "gen:uniform,rows=60,density=0.3") || stderr.String() != "spmmrun: interrupted\n" {
+	if !strings.Contains(stdout.String(), "gen:uniform,rows=60,density=0.3") ||
+		stderr.String() != "spmmrun: interrupted\n" {
 		t.Errorf("printed %q, %q", &stdout, &stderr)
 	}
 	r, err := readBench(filepath.Join(dir, "a.json"))

@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
@@ -83,4 +85,12 @@ func (r reader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.r.Read(p)
+}
+
+// checkEnding refuses names of files of other types. No name is right too.
+func checkEnding(path, ending string) error {
+	if path != "" && !strings.EqualFold(filepath.Ext(path), ending) {
+		return fmt.Errorf("%s: want a file whose name ends in %s", path, ending)
+	}
+	return nil
 }

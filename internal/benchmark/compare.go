@@ -1,4 +1,4 @@
-// Two reports beside each other.
+// How two reports differ.
 
 package benchmark
 
@@ -54,7 +54,9 @@ func Compare(old, now *Report) Comparison {
 		case !n.Measured():
 			c.Lost = append(c.Lost, o.Case)
 		default:
-			c.Changes = append(c.Changes, Change{o.Case, o.Median, n.Median, n.Median / o.Median, Differ(o.Samples, n.Samples)})
+			c.Changes = append(
+				c.Changes, Change{o.Case, o.Median, n.Median, n.Median / o.Median, Differ(o.Samples, n.Samples)},
+			)
 		}
 	}
 	return c
@@ -93,7 +95,10 @@ func (c *Comparison) Print(w io.Writer, tolerance float64) error {
 		case x.Significant():
 			what = "faster"
 		}
-		table = append(table, []string{short(x.Matrix), strconv.Itoa(x.N), x.Precision, x.By(), number(x.Old), number(x.New), fmt.Sprintf("%.3f", x.Ratio), fmt.Sprintf("%.2g", x.P), what})
+		table = append(table, []string{
+			short(x.Matrix), strconv.Itoa(x.N), x.Precision, x.By(), number(x.Old), number(x.New),
+			fmt.Sprintf("%.3f", x.Ratio), fmt.Sprintf("%.2g", x.P), what,
+		})
 	}
 	for _, x := range c.Lost {
 		table = append(table, []string{short(x.Matrix), strconv.Itoa(x.N), x.Precision, x.By(), "", "", "", "", "LOST"})

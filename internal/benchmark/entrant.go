@@ -17,88 +17,80 @@ import (
 
 // entrant computes a product as often as it is asked to.
 type entrant interface {
-	// again computes the product so many times back to back and returns how long one took on average.
+	// again computes the product a number of times back to back and returns how long one took on average.
 	again(ctx context.Context, times int) (took time.Duration, clock string, err error)
-	// rest waits until nothing is left of that which could disturb the next.
-	rest(ctx context.Context)
-	// check computes the product of a round once and has it verified.
-	check(ctx context.Context, r *round) error
+	// quiet waits until nothing that it leaves running could disturb the next.
+	quiet(ctx context.Context)
 	// describe adds what there is to say of the entrant; called once, when the median is known.
 	describe(ctx context.Context, r *Result) error
 	close()
 }
 
-// planned is a plan of a device or a group, with its operands there.
+// checked is an entrant that computes the product of a round once and has it verified.
+type checked interface {
+	check(ctx context.Context, r *round) error
+}
+
+// planned is a plan, with its operands where it needs them.
 type planned struct {
 	repeat     func(ctx context.Context, times int) (spmm.Timing, error)
 	attainable func(ctx context.Context, took time.Duration) (spmm.Bound, error)
-	info       func() (i spmm.PlanInfo, split string)
+	info       func() spmm.PlanInfo
+	several    bool                                      // devices share the product
 	right      func(ctx context.Context, r *round) error // what is in C
 	shut       []func() error
-	bytes      int64 // of B and C
+	bytes      int64              // of B and C
+	quantised  *formats.Quantised // the matrix, if its values are
 }
 
-// enter prepares a matrix at a place, and its operands.
-func enter(ctx context.Context, at *place, a *formats.CSR[float32], b *formats.Dense[float32], o spmm.Options) (*planned, error) {
+// enter prepares the matrix of a round at a place in a way, and its operands.
+func enter(ctx context.Context, at *place, r *round, o spmm.Options, way Way) (*planned, error) {
 	switch o.Precision.Storage() {
 	case dtype.F16:
-		return enterAs[half.F16, float32](ctx, at, a, b, o)
+		return enterAs[half.F16, float32](ctx, at, r, o, way)
 	case dtype.BF16:
-		return enterAs[half.BF16, float32](ctx, at, a, b, o)
+		return enterAs[half.BF16, float32](ctx, at, r, o, way)
 	case dtype.F64:
-		return enterAs[float64, float64](ctx, at, a, b, o)
+		return enterAs[float64, float64](ctx, at, r, o, way)
 	}
-	return enterAs[float32, float32](ctx, at, a, b, o)
+	return enterAs[float32, float32](ctx, at, r, o, way)
 }
 
 // enterAs has A and B of type T, and C of type O.
-func enterAs[T formats.Value, O oracle.Number](ctx context.Context, at *place, a *formats.CSR[float32], b *formats.Dense[float32], o spmm.Options) (*planned, error) {
+func enterAs[T formats.Value, O oracle.Number](
+	ctx context.Context, at *place, r *round, o spmm.Options, way Way,
+) (*planned, error) {
 	out := formats.TypeOf[O]()
-	p := &planned{bytes: int64(b.Cols) * (int64(a.Cols)*int64(o.Precision.Storage().Size()) + int64(out.Size())*int64(a.Rows))}
-	x, y := formats.Convert[T](a), formats.ConvertDense[T](b)
-	var err error
-	if at.group != nil {
-		err = onGroup[T, O](ctx, p, at.group, x, y, o)
-	} else {
-		err = onDevice[T, O](ctx, p, at.devices[0], x, y, o)
+	column := int64(r.a.Cols)*int64(o.Precision.Storage().Size()) + int64(r.a.Rows)*int64(out.Size())
+	p := &planned{several: at.several, bytes: int64(r.n) * column}
+	var x formats.Encoded = formats.Convert[T](r.a)
+	if t := way.quantised(); t != dtype.Invalid {
+		var err error
+		if p.quantised, _, err = formats.Quantise(r.a, t); err != nil {
+			return nil, err
+		}
+		x = p.quantised
 	}
-	if err != nil {
+	if err := prepare[T, O](ctx, p, at.dev, x, formats.ConvertDense[T](r.b), o, way); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// onDevice prepares on one device.
-func onDevice[T formats.Value, O oracle.Number](ctx context.Context, p *planned, dev *spmm.Device, a *formats.CSR[T], b *formats.Dense[T], o spmm.Options) error {
-	plan, err := spmm.Prepare(ctx, dev, a, o)
-	if err != nil {
-		return err
-	}
-	p.shut = append(p.shut, plan.Close)
-	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
-	if err != nil {
-		return err
-	}
-	p.shut = append(p.shut, tb.Close, tc.Close)
-	r := &recorded{dev: dev, plan: plan, b: tb, c: tc}
-	p.shut = append(p.shut, r.close)
-	out := formats.TypeOf[O]()
-	p.repeat = r.repeat
-	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
-		return plan.Observe(ctx, b.Cols, out, took)
-	}
-	p.info = func() (spmm.PlanInfo, string) { return plan.Info(), "" }
-	p.right = func(ctx context.Context, r *round) error {
-		bits, _ := plan.Reproduced()
-		return downloaded[O](ctx, r, tc, plan.Info().Precision, bits)
-	}
-	return tb.Upload(ctx, b)
-}
+// splits are the words of Way.Split.
+var splits = map[string]spmm.Split{"": spmm.AutoSplit, "columns": spmm.ByColumns, "rows": spmm.ByRows}
 
-// onGroup prepares on a group, with B and C where its split needs them.
-func onGroup[T formats.Value, O oracle.Number](ctx context.Context, p *planned, g *spmm.Group, a *formats.CSR[T], b *formats.Dense[T], o spmm.Options) error {
-	plan, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o})
+// prepare makes the plan and its operands: where the plan needs them, or B on the first of several devices. Calls on a device by
+// itself follow each other as the way says.
+func prepare[T formats.Value, O oracle.Number](
+	ctx context.Context, p *planned, dev *spmm.Device, a formats.Encoded, b *formats.Dense[T], o spmm.Options, way Way,
+) error {
+	if !p.several && (way.Split != "" || way.First) {
+		return fmt.Errorf("%v: is for several devices: %w", way, spmm.ErrUnsupported)
+	}
+	o.Split, o.Memory = splits[way.Split], way.Memory
+	plan, err := spmm.Prepare(ctx, dev, a, o)
 	if err != nil {
 		return err
 	}
@@ -106,36 +98,65 @@ func onGroup[T formats.Value, O oracle.Number](ctx context.Context, p *planned, 
 	if most := plan.Info().Columns; most > 0 && most < b.Cols {
 		return fmt.Errorf("the devices have memory for %d columns of B and C at a time: %w", most, spmm.ErrOutOfMemory)
 	}
-	tb, tc, err := spmm.GroupTensorsFor[T, O](plan, b.Cols)
+	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
 	if err != nil {
 		return err
 	}
 	p.shut = append(p.shut, tb.Close, tc.Close)
+	if way.First {
+		if tb, err = spmm.NewTensorAt[T](plan, b.Rows, b.Cols, spmm.On(0)); err != nil {
+			return err
+		}
+		p.shut = append(p.shut, tb.Close)
+	}
 	out := formats.TypeOf[O]()
-	p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
-		t, err := plan.Repeat(ctx, times, 1, tb, 0, tc)
-		return t.Timing, err
+	switch {
+	case way.First:
+		p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
+			return moving(times, func() (spmm.Timing, error) { return plan.Run(ctx, 1, tb, 0, tc) })
+		}
+	case p.several, way.Memory > 0:
+		p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
+			return plan.Repeat(ctx, times, 1, tb, 0, tc)
+		}
+	default:
+		r := &calls{dev: dev, plan: plan, b: tb, c: tc, how: way.Calls}
+		p.shut = append(p.shut, r.close)
+		p.repeat = r.repeat
 	}
-	p.attainable = func(ctx context.Context, _ time.Duration) (spmm.Bound, error) {
-		return plan.Attainable(ctx, b.Cols, out)
+	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
+		return plan.Observe(ctx, b.Cols, out, took)
 	}
-	p.info = func() (spmm.PlanInfo, string) { return plan.Info().PlanInfo, plan.Info().Split.String() }
+	p.info = plan.Info
 	p.right = func(ctx context.Context, r *round) error {
 		bits, _ := plan.Reproduced()
-		return downloaded[O](ctx, r, tc, plan.Info().Precision, bits)
+		return downloaded[O](ctx, p, r, tc, plan.Info().Precision, bits)
 	}
 	return tb.Upload(ctx, b)
 }
 
+// moving times products by the host's clock. B moves for each.
+func moving(times int, run func() (spmm.Timing, error)) (spmm.Timing, error) {
+	var all spmm.Timing
+	for range times {
+		t, err := run()
+		if err != nil {
+			return all, err
+		}
+		all.Host += t.Host
+	}
+	return all, nil
+}
+
 // downloaded verifies a C that lies on devices.
-func downloaded[O oracle.Number](ctx context.Context, r *round, from interface {
-	Download(context.Context, *formats.Dense[O]) error
-}, computed dtype.Type, bits int) error {
+func downloaded[O oracle.Number](
+	ctx context.Context, p *planned, r *round, from *spmm.Tensor[O], computed dtype.Type, bits int,
+) error {
 	c := formats.NewDense[O](r.a.Rows, r.n)
 	if err := from.Download(ctx, c); err != nil {
 		return err
 	}
-	return verify(ctx, r, computed, formats.TypeOf[O](), bits, c)
+	return verify(ctx, r, answer[O]{c, computed, formats.TypeOf[O](), bits, p.quantised})
 }
 
 func (p *planned) again(ctx context.Context, times int) (time.Duration, string, error) {
@@ -154,11 +175,14 @@ func (p *planned) check(ctx context.Context, r *round) error {
 	return p.right(ctx, r)
 }
 
-func (p *planned) rest(context.Context) {}
+func (p *planned) quiet(context.Context) {}
 
 func (p *planned) describe(ctx context.Context, r *Result) error {
-	i, split := p.info()
-	r.Chosen, r.Variant, r.Kernel, r.Split, r.EncodeS = i.Format, i.Variant, i.Kernel, split, i.EncodeTime.Seconds()
+	i := p.info()
+	r.Chosen, r.Variant, r.Kernel, r.EncodeS = i.Format, i.Variant, i.Kernel, i.EncodeTime.Seconds()
+	if p.several {
+		r.Split = i.Split.String()
+	}
 	r.Bytes = i.Stats.StoredBytes + p.bytes
 	bound, err := p.attainable(ctx, time.Duration(r.Median*float64(time.Microsecond)))
 	r.AttainableUS, r.BoundBy = micros(bound.Time()), boundBy(bound)
@@ -184,13 +208,22 @@ func (p *planned) close() {
 	}
 }
 
-// verify tells whether c is right, which was computed in a precision and rounded to a type, in reproducible mode of so many bits.
-func verify[O oracle.Number](ctx context.Context, r *round, computed, out dtype.Type, bits int, c *formats.Dense[O]) (err error) {
-	switch c := any(c).(type) {
+// answer is an output, and how it came about.
+type answer[O oracle.Number] struct {
+	c         *formats.Dense[O]
+	computed  dtype.Type         // the precision
+	rounded   dtype.Type         // what C was rounded to
+	bits      int                // of reproducible mode, else 0
+	quantised *formats.Quantised // the matrix, if its values are
+}
+
+// verify tells whether an answer is right.
+func verify[O oracle.Number](ctx context.Context, r *round, x answer[O]) (err error) {
+	switch c := any(x.c).(type) {
 	case *formats.Dense[float32]:
-		err = r.Verify(ctx, problem[float32](r, computed, out), bits, c)
+		err = r.Verify(ctx, problem[O, float32](r, x), x.bits, c)
 	case *formats.Dense[float64]:
-		err = r.Verify64(ctx, problem[float64](r, computed, out), c)
+		err = r.Verify64(ctx, problem[O, float64](r, x), c)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return wrongError{err}
@@ -198,16 +231,21 @@ func verify[O oracle.Number](ctx context.Context, r *round, computed, out dtype.
 	return err
 }
 
-// problem is what an output must be right for: operands as the precision rounds them.
-func problem[O oracle.Number](r *round, computed, out dtype.Type) oracle.ProblemOf[O] {
+// problem is the product that an answer is checked against, with operands as the precision rounds them.
+func problem[O, N oracle.Number](r *round, x answer[O]) oracle.ProblemOf[N] {
 	a, b := r.a, r.b
 	switch r.prec.Storage() {
 	case dtype.F16:
-		a, b = formats.Convert[float32](formats.Convert[half.F16](a)), formats.ConvertDense[float32](formats.ConvertDense[half.F16](b))
+		a = formats.Convert[float32](formats.Convert[half.F16](a))
+		b = formats.ConvertDense[float32](formats.ConvertDense[half.F16](b))
 	case dtype.BF16:
-		a, b = formats.Convert[float32](formats.Convert[half.BF16](a)), formats.ConvertDense[float32](formats.ConvertDense[half.BF16](b))
+		a = formats.Convert[float32](formats.Convert[half.BF16](a))
+		b = formats.ConvertDense[float32](formats.ConvertDense[half.BF16](b))
 	}
-	return oracle.ProblemOf[O]{A: formats.Convert[O](a), B: formats.ConvertDense[O](b), Alpha: 1, Compute: computed, Out: out}
+	return oracle.ProblemOf[N]{
+		A: formats.Convert[N](a), B: formats.ConvertDense[N](b), Quantised: x.quantised, Alpha: 1,
+		Compute: x.computed, Out: x.rounded,
+	}
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -6,10 +6,26 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// begin is an empty report of a measurement that begins now.
+func begin(ctx context.Context) *Report {
+	return &Report{Version: ReportVersion, Environment: Environment{
+		System: runtime.GOOS + "/" + runtime.GOARCH, Processor: processor(), Threads: runtime.GOMAXPROCS(0),
+		Start: time.Now().UTC().Truncate(time.Millisecond), Before: readState(ctx),
+	}}
+}
+
+// end keeps how the machine is after the measurement.
+func (r *Report) end(ctx context.Context) {
+	e := &r.Environment
+	e.After = readState(ctx)
+	e.Seconds = time.Since(e.Start).Seconds()
+}
 
 // readState returns what the machine tells now; what it does not is left out.
 func readState(ctx context.Context) State {
@@ -32,7 +48,10 @@ func readState(ctx context.Context) State {
 	}
 	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
-	out, err := exec.CommandContext(ctx, "nvidia-smi", "--format=csv,noheader", "--query-gpu=name,clocks.sm,clocks.mem,temperature.gpu,utilization.gpu,power.draw").Output()
+	out, err := exec.CommandContext(
+		ctx, "nvidia-smi", "--format=csv,noheader",
+		"--query-gpu=name,clocks.sm,clocks.mem,temperature.gpu,utilization.gpu,power.draw",
+	).Output()
 	if err == nil {
 		s.GPUs = strings.Split(strings.TrimSpace(string(out)), "\n")
 	}

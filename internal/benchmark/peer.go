@@ -1,8 +1,8 @@
 // Other programs that compute the same products.
 //
 // A peer reads requests from its standard input and answers each with one line on its standard output, both JSON
-// objects, a line each; what it prints on stderr is the user's to read. An answer with "error" says why a request cannot
-// be met.
+// objects, a line each; what it prints on stderr is the user's to read. An answer with "error" says why a request
+// cannot be met.
 //
 //	{"op":"hello"}                                        → {"name":"eigen","description":"Eigen 3.4.0, 2 threads"}
 //	{"op":"prepare","file":F,"precision":"f32"}           → {"algorithms":["row-major",…],"rounded":["f16",…]}
@@ -10,9 +10,10 @@
 //	{"op":"output","algorithm":0,"file":F}                → {}   C is written to F: M×N numbers, row-major
 //	{"op":"close"}                                        → {}   what was prepared is no longer needed
 //
-// F of prepare has, little-endian: M, K, nnz and N (64 bits each), M+1 row starts (32 bits), nnz columns (32 bits), nnz
-// values and K×N elements of B, row-major (f32 in any precision). C's numbers are of f32, in precision f64 of f64. "rounded" may be
-// missing: the type that an algorithm rounds C's elements to, "" being that of its numbers. The end of input ends the peer.
+// F of prepare has, little-endian: M, K, nnz and N (64 bits each), M+1 row starts (32 bits), nnz columns (32 bits),
+// nnz values and K×N elements of B, row-major (f32 in any precision). C's numbers are of f32, in precision f64 of
+// f64. "rounded" may be missing: the type that an algorithm rounds C's elements to, "" being that of its numbers. The
+// end of input ends the peer.
 
 package benchmark
 
@@ -56,7 +57,7 @@ type request struct {
 	Times     int    `json:"times,omitempty"`
 }
 
-type answer struct {
+type reply struct {
 	Error       string   `json:"error"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -109,8 +110,8 @@ func startPeer(ctx context.Context, path string) (*peer, error) {
 }
 
 // ask sends a request and returns the answer.
-func (p *peer) ask(ctx context.Context, r request) (answer, error) {
-	var a answer
+func (p *peer) ask(ctx context.Context, r request) (reply, error) {
+	var a reply
 	if p.err != nil {
 		return a, p.err
 	}
@@ -158,7 +159,9 @@ type algorithm struct {
 }
 
 // prepare gives the peer a product and returns its ways to compute it.
-func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.Dense[float32], prec dtype.Type) ([]*algorithm, error) {
+func (p *peer) prepare(
+	ctx context.Context, a *formats.CSR[float32], b *formats.Dense[float32], prec dtype.Type,
+) ([]*algorithm, error) {
 	if a.NNZ() > math.MaxInt32 {
 		return nil, errors.New("the matrix has too many entries for peers")
 	}
@@ -187,7 +190,9 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 				return nil, err
 			}
 		}
-		out = append(out, &algorithm{peer: p, name: printable.String(name), index: i, rows: a.Rows, cols: b.Cols, rounded: rounded, open: &open})
+		out = append(out, &algorithm{
+			peer: p, name: printable.String(name), index: i, rows: a.Rows, cols: b.Cols, rounded: rounded, open: &open,
+		})
 	}
 	return out, nil
 }
@@ -223,11 +228,11 @@ func (x *algorithm) again(ctx context.Context, times int) (time.Duration, string
 	return time.Duration(a.US * float64(time.Microsecond)), a.Clock, err
 }
 
-// peerRest is how long threads of OpenMP look for work before they sleep, and longer: those of libgomp do so for 5 ms. On as many
-// cores as there are threads, whoever computes meanwhile has a core less.
+// peerRest is how long threads of OpenMP look for work before they sleep, and longer: those of libgomp do so for 5
+// ms. On as many cores as there are threads, whoever computes meanwhile has a core less.
 const peerRest = 10 * time.Millisecond
 
-func (x *algorithm) rest(ctx context.Context) {
+func (x *algorithm) quiet(ctx context.Context) {
 	if x.device {
 		return
 	}
@@ -260,7 +265,7 @@ func checkOutput[O oracle.Number](ctx context.Context, x *algorithm, r *round) e
 	if _, err := io.ReadFull(f, backend.Bytes(c.Data)); err != nil {
 		return fmt.Errorf("its output: %w", err)
 	}
-	return verify(ctx, r, r.prec, x.rounded, 0, c)
+	return verify(ctx, r, answer[O]{c: c, computed: r.prec, rounded: x.rounded})
 }
 
 func (x *algorithm) describe(context.Context, *Result) error { return nil }

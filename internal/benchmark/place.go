@@ -12,21 +12,24 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// place is a device, or a group of them, under the name that results have it by.
+// place is a device, or several together, under the name that results have it by.
 type place struct {
+	asked   string // the name that was asked for
 	name    string
-	devices []*spmm.Device
-	group   *spmm.Group // nil: one device
+	dev     *spmm.Device
+	devices []*spmm.Device // each
+	several bool
 }
 
 // IsGroup tells whether a name of Sweep.Backends is that of a group: cuda:all, or devices with + between them.
 func IsGroup(name string) bool { return strings.Contains(name, "+") || strings.HasSuffix(name, ":all") }
 
-// openPlaces opens what the sweep measures on; those returned are open even if there is an error.
-func (s *Sweep) openPlaces(ctx context.Context) ([]*place, error) {
+// openPlaces opens places by their names, such that compute in f64 if that is needed; those returned are open even if
+// there is an error.
+func openPlaces(ctx context.Context, names []string, f64 bool) ([]*place, error) {
 	var all []*place
-	for _, name := range s.Backends {
-		p, err := openPlace(ctx, name, slices.Contains(s.Precisions, dtype.F64))
+	for _, name := range names {
+		p, err := openPlace(ctx, name, f64)
 		if err != nil {
 			return all, err
 		}
@@ -40,21 +43,22 @@ func (s *Sweep) openPlaces(ctx context.Context) ([]*place, error) {
 
 // same tells whether two places are the same device, under whatever names, or groups of one name.
 func (p *place) same(x *place) bool {
-	if p.group != nil || x.group != nil {
+	if p.several || x.several {
 		return p.name == x.name
 	}
 	mine, other := p.devices[0].Info(), x.devices[0].Info()
 	return mine.Backend == other.Backend && mine.Index == other.Index
 }
 
-// openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if that is needed.
+// openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if
+// that is needed.
 func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 	if IsGroup(name) {
-		g, err := spmm.OpenGroup(ctx, strings.ReplaceAll(name, "+", ","))
+		d, err := spmm.Open(ctx, strings.ReplaceAll(name, "+", ","))
 		if err != nil {
 			return nil, err
 		}
-		return &place{name, g.Devices(), g}, nil
+		return &place{name, name, d, d.Devices(), true}, nil
 	}
 	needed := dtype.Invalid
 	if f64 && name == "auto" {
@@ -64,13 +68,14 @@ func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked := name
 	if i := d.Info(); name == "auto" {
 		name = i.Backend
 		if i.Index > 0 {
 			name = fmt.Sprintf("%s:%d", i.Backend, i.Index)
 		}
 	}
-	return &place{name, []*spmm.Device{d}, nil}, nil
+	return &place{asked, name, d, d.Devices(), false}, nil
 }
 
 func (p *place) infos() []spmm.Info {
@@ -82,16 +87,15 @@ func (p *place) infos() []spmm.Info {
 }
 
 func (p *place) close() {
-	for _, d := range p.devices {
-		d.Close()
-	}
+	p.dev.Close()
 }
 
-// describe tells what the place is. The rates of a group are the sums of its devices'.
-func (p *place) describe(ctx context.Context) (Device, error) {
+// describe tells what the place is. The rates of a group are the sums of its devices'. With facts, a device by itself
+// comes with what predictions are made from.
+func (p *place) describe(ctx context.Context, facts bool) (Device, error) {
 	first := p.devices[0].Info()
 	out := Device{Backend: p.name, Name: first.Name, Driver: first.Driver, Peaks: map[string]float64{}}
-	if p.group != nil {
+	if p.several {
 		out.Name = kinds(p.devices)
 	}
 	for _, d := range p.devices {
@@ -101,6 +105,9 @@ func (p *place) describe(ctx context.Context) (Device, error) {
 		}
 		if n := len(known.Copy); n > 0 {
 			out.Copy += known.Copy[n-1].PerSecond
+		}
+		if facts && !p.several {
+			out.Facts = newDeviceFacts(d, known)
 		}
 		for name, flops := range peaks(known) {
 			out.Peaks[name] += flops

@@ -17,7 +17,7 @@ import (
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-// product is what several compute: theirs are the times that compare.
+// product is computed by several, whose times are compared.
 type product struct {
 	matrix, precision string
 	n                 int
@@ -48,7 +48,7 @@ func (r *Report) OverBest() map[Case]float64 {
 	return over
 }
 
-// Summary is what an entrant needs over the products that it was measured on.
+// Summary sums up an entrant over the products that it was measured on.
 type Summary struct {
 	By        string  // backend, format and mode, and the precision
 	Products  int     // measured
@@ -77,7 +77,9 @@ func (r *Report) Summaries() []Summary {
 	}
 	var out []Summary
 	for _, by := range names {
-		s := Summary{By: by, Products: len(over[by]), OverBest: GeometricMean(over[by]), WorstOver: slices.Max(over[by])}
+		s := Summary{
+			By: by, Products: len(over[by]), OverBest: GeometricMean(over[by]), WorstOver: slices.Max(over[by]),
+		}
 		for _, o := range over[by] {
 			if o == 1 {
 				s.Fastest++
@@ -92,7 +94,10 @@ func (r *Report) Summaries() []Summary {
 }
 
 var (
-	resultHead  = []string{"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "attained", "bound by", ""}
+	resultHead = []string{
+		"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "GB/s", "attained", "bound by",
+		"heap objects", "asked µs", "asked / measured", "",
+	}
 	summaryHead = []string{"by", "products", "fastest", "over best", "worst", "attained"}
 )
 
@@ -104,15 +109,71 @@ func (r *Report) rows() [][]string {
 		x := &r.Results[i]
 		row := []string{short(x.Matrix), strconv.Itoa(x.N), x.Precision, x.By()}
 		if !x.Measured() {
-			out = append(out, append(row, "", "-", "", "", "", "", "", brief(x.Error)))
+			out = append(out, append(row, "", "-", "", "", "", "", "", "", "", "", "", brief(x.Error)))
 			continue
 		}
 		note := ""
 		if !x.Settled {
 			note = "not settled"
 		}
-		out = append(out, append(row, x.kernel(), number(x.Median), percent(x.spread(), 1), fmt.Sprintf("%.2f", x.Median/best[x.product()]),
-			fmt.Sprintf("%.3g", x.GFLOPS()), percent(x.Attained(), 0), x.BoundBy, note))
+		out = append(out, append(row,
+			x.kernel(), number(x.Median), percent(x.spread(), 1), ratio(x.Median, best[x.product()]),
+			rate(x.GFLOPS()), rate(x.copied()), percent(x.Attained(), 0), x.BoundBy,
+			x.objects(), asked(x), ratio(x.AskedUS, x.Median), note))
+	}
+	return out
+}
+
+// copied is the rate in GB/s at which bytes go where nothing is multiplied.
+func (r *Result) copied() float64 {
+	if r.NNZ > 0 || !r.Measured() {
+		return 0
+	}
+	return float64(r.Bytes) / r.Median / 1e3
+}
+
+// objects counts those on the heap, nothing where they were not counted.
+func (r *Result) objects() string {
+	if r.Objects == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", *r.Objects)
+}
+
+// asked is the time that was asked for, nothing if none was.
+func asked(x *Result) string {
+	if x.AskedUS == 0 {
+		return ""
+	}
+	return number(x.AskedUS)
+}
+
+// rate prints three digits of a rate, nothing of one that is not known.
+func rate(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+// ratio prints one time over another, nothing where the former is not known.
+func ratio(x, over float64) string {
+	if x == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", x/over)
+}
+
+// filled leaves out columns of a table that have nothing but a head.
+func filled(table [][]string) [][]string {
+	out := make([][]string, len(table))
+	for j := range table[0] {
+		if !slices.ContainsFunc(table[1:], func(row []string) bool { return row[j] != "" }) {
+			continue
+		}
+		for i, row := range table {
+			out[i] = append(out[i], row[j])
+		}
 	}
 	return out
 }
@@ -120,21 +181,31 @@ func (r *Report) rows() [][]string {
 func (r *Report) summaryRows() [][]string {
 	var out [][]string
 	for _, s := range r.Summaries() {
-		out = append(out, []string{s.By, strconv.Itoa(s.Products), strconv.Itoa(s.Fastest), fmt.Sprintf("%.2f", s.OverBest), fmt.Sprintf("%.2f", s.WorstOver), percent(s.Attained, 0)})
+		out = append(out, []string{
+			printable.String(s.By), strconv.Itoa(s.Products), strconv.Itoa(s.Fastest), fmt.Sprintf("%.2f", s.OverBest),
+			fmt.Sprintf("%.2f", s.WorstOver), percent(s.Attained, 0),
+		})
 	}
 	return out
 }
 
-// tables are the results, a summary, and what we are beside the peers, if there are any. The first line of each is its head.
+// tables are the results, a summary, and a comparison with the peers, if there are any. The first line of each is
+// its head.
 func (r *Report) tables() [][][]string {
-	tables := [][][]string{append([][]string{resultHead}, r.rows()...), append([][]string{summaryHead}, r.summaryRows()...)}
-	if rows := r.besideRows(); len(rows) > 0 {
-		tables = append(tables, append([][]string{besideHead}, rows...))
+	var tables [][][]string
+	for _, t := range []struct {
+		head []string
+		rows [][]string
+	}{{resultHead, r.rows()}, {summaryHead, r.summaryRows()}, {versusHead, r.versusRows()}} {
+		if len(t.rows) > 0 {
+			tables = append(tables, filled(append([][]string{t.head}, t.rows...)))
+		}
 	}
 	return tables
 }
 
-// Print writes the report for a terminal: the environment, a line for each result, a summary and what there is of peers.
+// Print writes the report for a terminal: the environment, a line for each result, a summary and what there is of
+// peers.
 func (r *Report) Print(w io.Writer) error {
 	var environment [][]string
 	for _, l := range r.Environment.lines() {
@@ -198,24 +269,42 @@ func (r *Report) Markdown(w io.Writer) error {
 // CSV writes a line for each result, with figures in full.
 func (r *Report) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "chosen", "variant", "split",
-		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "bound_by", "gflops", "bytes", "encode_s", "error"})
+	c.Write([]string{
+		"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "way", "chosen", "variant", "split",
+		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "bound_by", "gflops", "bytes",
+		"encode_s", "asked_us", "error",
+	})
 	g := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	for i := range r.Results {
 		x := &r.Results[i]
-		c.Write([]string{x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
-			x.Backend, x.Format, x.Mode, x.Chosen, x.Variant, x.Split, g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
-			strconv.FormatBool(x.Settled), g(x.AttainableUS), x.BoundBy, g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10), g(x.EncodeS), x.Error})
+		c.Write([]string{
+			x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
+			x.Backend, x.Format, x.Mode, x.Way, x.Chosen, x.Variant, x.Split,
+			g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
+			strconv.FormatBool(x.Settled), g(x.AttainableUS), x.BoundBy, g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10),
+			g(x.EncodeS), g(x.AskedUS), x.Error,
+		})
 	}
 	c.Flush()
 	return c.Error()
 }
 
-// lines are what to say of the environment: a name and its text.
+// lines describe the environment: a name and its text each.
 func (e *Environment) lines() [][2]string {
-	lines := [][2]string{{"program", e.Program}, {"system", fmt.Sprintf("%s, %s, %d threads", e.System, printable.String(e.Processor), e.Threads)}}
+	system := []string{printable.String(e.System)}
+	if e.Processor != "" {
+		system = append(system, printable.String(e.Processor))
+	}
+	if e.Threads > 0 {
+		system = append(system, fmt.Sprintf("%d threads", e.Threads))
+	}
+	lines := [][2]string{{"program", printable.String(e.Program)}, {"system", strings.Join(system, ", ")}}
+	if e.Note != "" {
+		lines = append(lines, [2]string{"note", printable.String(e.Note)})
+	}
 	for _, d := range e.Devices {
-		lines = append(lines, [2]string{"device", fmt.Sprintf("%s: %s (%s)", d.Backend, printable.String(d.Name), printable.String(d.Driver))})
+		is := fmt.Sprintf("%s: %s (%s)", d.Backend, printable.String(d.Name), printable.String(d.Driver))
+		lines = append(lines, [2]string{"device", is})
 	}
 	for _, p := range e.Peers {
 		lines = append(lines, [2]string{"peer", printable.String(p)})
@@ -238,7 +327,10 @@ func (e *Environment) lines() [][2]string {
 			lines = append(lines, [2]string{s.name, strings.Join(words, ", ")})
 		}
 	}
-	return append(lines, [2]string{"took", fmt.Sprintf("%.3g s, from %s", e.Seconds, e.Start.UTC().Format("2006-01-02 15:04"))})
+	return append(
+		lines,
+		[2]string{"took", fmt.Sprintf("%.3g s, from %s", e.Seconds, e.Start.UTC().Format("2006-01-02 15:04"))},
+	)
 }
 
 // typed is a command as it was typed, without folders of files.

@@ -17,10 +17,11 @@ import (
 // ReportVersion is the version of a report's form.
 const ReportVersion = 1
 
-// Report is what a sweep measured, and on what. Files keep it as JSON.
+// Report has the results of a sweep and their environment. Files keep it as JSON.
 type Report struct {
 	Version     int         `json:"version"` // ReportVersion
 	Environment Environment `json:"environment"`
+	Kept        []Versus    `json:"kept,omitempty"` // comparisons with peers whose single results were not kept
 	Results     []Result    `json:"results"`
 }
 
@@ -32,21 +33,26 @@ type Case struct {
 	Backend   string `json:"backend"`   // or a peer's name
 	Format    string `json:"format"`    // requested, as in auto; or a peer's algorithm
 	Mode      string `json:"mode"`
+	Way       string `json:"way,omitempty"` // how, if not plainly: Way.String
 }
 
 func (c Case) String() string {
 	return fmt.Sprintf("%s, N=%d, %s: %s", c.Matrix, c.N, c.Precision, c.By())
 }
 
-// By names who computes: backend, format, and the mode if that is not fast.
+// By names who computes: backend, format, the mode if that is not fast, and the way.
 func (c Case) By() string {
+	by := c.Backend + " " + c.Format
 	if c.Mode != Fast {
-		return c.Backend + " " + c.Format + " " + c.Mode
+		by += " " + c.Mode
 	}
-	return c.Backend + " " + c.Format
+	if c.Way != "" {
+		by += " " + c.Way
+	}
+	return by
 }
 
-// Result is what a case took. Times are in microseconds of one product.
+// Result has the times of a case. They are in microseconds of one product.
 type Result struct {
 	Case
 	Rows int   `json:"rows"`
@@ -59,18 +65,22 @@ type Result struct {
 	Split   string `json:"split,omitempty"`   // how the devices of a group share the product: columns or rows
 	Clock   string `json:"clock,omitempty"`   // device or host
 
-	Samples      []float64 `json:"samples_us,omitempty"` // each the mean of Batch products back to back, in the order measured
+	Samples      []float64 `json:"samples_us,omitempty"` // means of Batch products each, in the order measured
 	Batch        int       `json:"batch,omitempty"`
 	Median       float64   `json:"median_us,omitempty"`
 	Low          float64   `json:"low_us,omitempty"` // the median's interval at 95 %
 	High         float64   `json:"high_us,omitempty"`
 	Settled      bool      `json:"settled"`                 // the interval is as narrow as was asked for
 	AttainableUS float64   `json:"attainable_us,omitempty"` // the least time by the device's measured rates
-	BoundBy      string    `json:"bound_by,omitempty"`      // what takes AttainableUS: memory, cache (reading rows of B) or arithmetic
+	BoundBy      string    `json:"bound_by,omitempty"`      // memory, cache (reading rows of B) or arithmetic
 	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
-	EncodeS      float64   `json:"encode_s,omitempty"`      // packing the matrix on the host
+	EncodeS      float64   `json:"encode_s,omitempty"`      // packing on the host; of new values, the first call
+	Objects      *float64  `json:"heap_objects,omitempty"`  // that a chain makes on the heap
+	AskedUS      float64   `json:"asked_us,omitempty"`      // the time that a spec asks for: Limit
 	Error        string    `json:"error,omitempty"`         // why there are no times
 	Wrong        bool      `json:"wrong,omitempty"`         // the answer is, as Error tells
+
+	Predicted *Predicted `json:"predicted,omitempty"` // where a sweep measures packings
 }
 
 // Measured tells whether there are times of a right answer.
@@ -92,8 +102,8 @@ func (r *Result) GFLOPS() float64 {
 	return 2 * float64(r.NNZ) * float64(r.N) / r.Median / 1e3
 }
 
-// Intensity is 2·nnz·N operations over the bytes of A as stored, B and C, once each: the arithmetic intensity that a roofline is drawn
-// by. It is 0 if that is not known.
+// Intensity is 2·nnz·N operations over the bytes of A as stored, B and C, once each: the arithmetic intensity that a
+// roofline is drawn by. It is 0 if that is not known.
 func (r *Result) Intensity() float64 {
 	if !r.Measured() || r.Bytes <= 0 {
 		return 0
@@ -104,9 +114,10 @@ func (r *Result) Intensity() float64 {
 // spread is half of the interval's length over the median.
 func (r *Result) spread() float64 { return (r.High - r.Low) / 2 / r.Median }
 
-// Environment is what a sweep ran on.
+// Environment describes the machine that a sweep ran on.
 type Environment struct {
-	Program   string     `json:"program"` // version and commit
+	Program   string     `json:"program"`        // version and commit
+	Note      string     `json:"note,omitempty"` // what else there is to know of the measurement
 	System    string     `json:"system"`
 	Processor string     `json:"processor,omitempty"`
 	Threads   int        `json:"threads"`
@@ -120,18 +131,19 @@ type Environment struct {
 	After     State      `json:"after"`
 }
 
-// Device is one that was measured, or a group of them, which has the sums of their rates. Rates are the measured roofs of its
-// roofline, 0 or absent if they are not known.
+// Device is one that was measured, or a group of them, which has the sums of their rates. Rates are the measured
+// roofs of its roofline, 0 or absent if they are not known.
 type Device struct {
 	Backend string             `json:"backend"` // as in Case
 	Name    string             `json:"name"`
 	Driver  string             `json:"driver"`
 	Copy    float64            `json:"copy_bytes_s"`    // of data beyond the caches
 	Flops   float64            `json:"flops"`           // the largest of Peaks
-	Peaks   map[string]float64 `json:"peaks,omitempty"` // operations a second by the operands' type, with matrix units where there are
+	Facts   *DeviceFacts       `json:"facts,omitempty"` // with Sweep.Facts
+	Peaks   map[string]float64 `json:"peaks,omitempty"` // operations a second by the operands' type
 }
 
-// State is what changes on a machine. What it does not tell is left out.
+// State has the figures of a machine that change. Those that it does not tell are left out.
 type State struct {
 	Load []float64 `json:"load,omitempty"`    // averages of 1, 5 and 15 minutes
 	MHz  float64   `json:"cpu_mhz,omitempty"` // mean over the cores
@@ -145,8 +157,8 @@ func (r *Report) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// How long a report may be that is read, in bytes, and each part of it: a result, or what it ran on. JSON takes many times its length in
-// memory, so that parts are decoded and held against what they must be one by one.
+// How long a report may be that is read, in bytes, and each part of it: a result, or what it ran on. JSON takes many
+// times its length in memory, so that parts are decoded and held against what they must be one by one.
 const (
 	mostOfReport = 1 << 26
 	mostOfPart   = 1 << 20
@@ -165,7 +177,10 @@ func ReadReport(in io.Reader, name string) (*Report, error) {
 		return nil, fmt.Errorf("%s is no report of spmmrun bench: %w", name, err)
 	}
 	if r.Version != ReportVersion {
-		return nil, fmt.Errorf("%s is no report of spmmrun bench, or of another version: version %d, want %d", name, r.Version, ReportVersion)
+		return nil, fmt.Errorf(
+			"%s is no report of spmmrun bench, or of another version: version %d, want %d", name, r.Version,
+			ReportVersion,
+		)
 	}
 	return &r.Report, nil
 }
@@ -196,6 +211,8 @@ func (r *reportReader) read() error {
 			if err = r.part(&r.Environment); err == nil {
 				err = r.Environment.believable()
 			}
+		case "kept":
+			err = r.kept()
 		case "results":
 			err = r.results()
 		default:
@@ -229,14 +246,7 @@ func (r *reportReader) part(to any) error {
 }
 
 func (r *reportReader) results() error {
-	t, err := r.Token()
-	if err != nil || t == nil { // null
-		return err
-	}
-	if t != json.Delim('[') {
-		return fmt.Errorf("%v where [ is expected", t)
-	}
-	for r.More() {
+	return r.list(func() error {
 		var x Result
 		if err := r.part(&x); err != nil {
 			return err
@@ -249,6 +259,38 @@ func (r *reportReader) results() error {
 		}
 		r.seen[x.Case] = true
 		r.Results = append(r.Results, x)
+		return nil
+	})
+}
+
+func (r *reportReader) kept() error {
+	return r.list(func() error {
+		var x Versus
+		if err := r.part(&x); err != nil {
+			return err
+		}
+		if x.N < 1 || x.Products < 1 || !(x.Mean > 0 && x.Mean < 1e9) || !(x.Least >= 0 && x.Least < 1e9) {
+			return implausible{fmt.Errorf("says of %s, N=%d: %v times as fast as peers on %d products, at the least %v",
+				printable.String(x.By), x.N, x.Mean, x.Products, x.Least)}
+		}
+		r.Kept = append(r.Kept, x)
+		return nil
+	})
+}
+
+// list reads each element of an array. Null is an empty one.
+func (r *reportReader) list(element func() error) error {
+	t, err := r.Token()
+	if err != nil || t == nil {
+		return err
+	}
+	if t != json.Delim('[') {
+		return fmt.Errorf("%v where [ is expected", t)
+	}
+	for r.More() {
+		if err := element(); err != nil {
+			return err
+		}
 	}
 	return r.delim(']')
 }
@@ -258,14 +300,15 @@ func (e *Environment) believable() error {
 	for _, d := range e.Devices {
 		for _, rate := range append(slices.Collect(maps.Values(d.Peaks)), d.Copy, d.Flops) {
 			if rate != 0 && !(rate >= 1 && rate <= 1e30) {
-				return implausible{fmt.Errorf("says that device %s has a rate of %v a second", printable.String(d.Backend), rate)}
+				name := printable.String(d.Backend)
+				return implausible{fmt.Errorf("says that device %s has a rate of %v a second", name, rate)}
 			}
 		}
 	}
 	return nil
 }
 
-// plausible tells whether something can take so many microseconds: pictures have logarithmic axes.
+// plausible tells whether a time in microseconds can be one: pictures have logarithmic axes.
 func plausible(us float64) bool { return us >= 1e-6 && us <= 1e15 }
 
 // believable refuses figures that no sweep writes.
@@ -280,15 +323,18 @@ func (r *Result) believable() error {
 		return fmt.Errorf("%d×%d with %d entries and %d columns of B in %d bytes", r.Rows, r.Cols, r.NNZ, r.N, r.Bytes)
 	case r.AttainableUS != 0 && !plausible(r.AttainableUS):
 		return fmt.Errorf("%v µs are attainable", r.AttainableUS)
+	case r.AskedUS != 0 && !plausible(r.AskedUS):
+		return fmt.Errorf("%v µs are asked for", r.AskedUS)
 	}
 	return nil
 }
 
-// Merge puts the results of several reports together, under the environment of the first with the commands, devices and peers of all.
+// Merge puts the results of several reports together, under the environment of the first with the commands, devices
+// and peers of all.
 func Merge(reports ...*Report) (*Report, error) {
 	out := *reports[0]
 	e := &out.Environment
-	out.Results, e.Devices, e.Peers, e.Seconds = nil, nil, nil, 0
+	out.Kept, out.Results, e.Devices, e.Peers, e.Seconds = nil, nil, nil, nil, 0
 	seen := map[Case]bool{}
 	for i, r := range reports {
 		if i > 0 {
@@ -301,9 +347,11 @@ func Merge(reports ...*Report) (*Report, error) {
 			}
 			seen[c] = true
 		}
+		out.Kept = append(out.Kept, r.Kept...)
 		out.Results = append(out.Results, r.Results...)
 		for _, d := range r.Environment.Devices {
-			if !slices.ContainsFunc(e.Devices, func(x Device) bool { return x.Backend == d.Backend && x.Name == d.Name }) {
+			same := func(x Device) bool { return x.Backend == d.Backend && x.Name == d.Name }
+			if !slices.ContainsFunc(e.Devices, same) {
 				e.Devices = append(e.Devices, d)
 			}
 		}

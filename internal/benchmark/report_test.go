@@ -15,26 +15,37 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
-// sample is a report with all that a report may have: times of three who compute two products, a format that refused, and a
-// wrong answer.
+// sample is a report with all that a report may have: times of three who compute two products, a format that refused,
+// and a wrong answer.
 func sample() *Report {
 	at := func(matrix, backend, format string, samples ...float64) Result {
 		low, high := Interval(samples)
 		return Result{
 			Case: Case{Matrix: matrix, N: 32, Precision: "f32", Backend: backend, Format: format, Mode: Fast},
 			Rows: 100, Cols: 200, NNZ: 1000, Chosen: "csr", Variant: "cpu_f32", Clock: "device", Samples: samples, Batch: 7,
-			Median: Median(samples), Low: low, High: high, Settled: true, AttainableUS: 5, BoundBy: "cache", Bytes: 4000, EncodeS: 0.25,
+			Median: Median(samples), Low: low, High: high, Settled: true, AttainableUS: 5, BoundBy: "cache", Bytes: 4000,
+			EncodeS: 0.25,
 		}
 	}
 	peer := at("dir/a.mtx", "eigen", "rows", 20, 20, 21, 21, 22, 22)
 	peer.Chosen, peer.Variant, peer.AttainableUS, peer.BoundBy, peer.Settled = "", "", 0, "", false
-	refused := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast}, Error: "nm: no pattern\x1b[2J fits"}
-	wrong := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast}, Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true}
+	refused := Result{
+		Case:  Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast},
+		Error: "nm: no pattern\x1b[2J fits",
+	}
+	wrong := Result{
+		Case:  Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast},
+		Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true,
+	}
 	return &Report{
 		Version: ReportVersion,
 		Environment: Environment{
-			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2, Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
-			Devices: []Device{{"cpu", "Some CPU", "Go 1", 1e10, 1e11, map[string]float64{"f32": 1e11}}}, Peers: []string{"Eigen 3.4"},
+			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2,
+			Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
+			Devices: []Device{{
+				Backend: "cpu", Name: "Some CPU", Driver: "Go 1", Copy: 1e10, Flops: 1e11, Peaks: map[string]float64{"f32": 1e11},
+			}},
+			Peers:  []string{"Eigen 3.4"},
 			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
 		},
 		Results: []Result{
@@ -77,10 +88,11 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // The fastest peer at each product counts, whatever its algorithm; products that no peer has computed do not.
-func TestBesides(t *testing.T) {
+func TestVersus(t *testing.T) {
 	r := &Report{}
 	add := func(matrix string, n int, by, chosen string, us float64) {
-		r.Results = append(r.Results, Result{Case: Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}, Chosen: chosen, Median: us})
+		of := Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}
+		r.Results = append(r.Results, Result{Case: of, Chosen: chosen, Median: us})
 	}
 	add("a", 128, "cpu", "csr", 10)
 	add("a", 128, "p", "", 40)
@@ -90,11 +102,11 @@ func TestBesides(t *testing.T) {
 	add("c", 128, "cpu", "csr", 10)
 	add("a", 32, "cpu", "csr", 10)
 	add("a", 32, "p", "", 30)
-	want := []Beside{
+	want := []Versus{
 		{By: "cpu x f32", N: 32, Products: 1, Mean: 3, Least: 3, LeastAt: "a", LeastPeer: "p x"},
 		{By: "cpu x f32", N: 128, Products: 2, Mean: 1, Least: 0.5, LeastAt: "b", LeastPeer: "q x", Slower: 1},
 	}
-	if d := cmp.Diff(want, r.Besides(), cmpopts.EquateApprox(1e-12, 0)); d != "" {
+	if d := cmp.Diff(want, r.Versus(), cmpopts.EquateApprox(1e-12, 0)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
@@ -119,19 +131,24 @@ func TestReadReport(t *testing.T) {
 		text func(*bytes.Buffer)
 		want string
 	}{
-		"empty":    {func(*bytes.Buffer) {}, "a.json is no report of spmmrun bench: EOF"},
-		"cut":      {func(b *bytes.Buffer) { b.Write(text.Bytes()[:500]) }, "a.json is no report of spmmrun bench: unexpected EOF"},
+		"empty": {func(*bytes.Buffer) {}, "a.json is no report of spmmrun bench: EOF"},
+		"cut": {func(b *bytes.Buffer) { b.Write(text.Bytes()[:500]) },
+			"a.json is no report of spmmrun bench: unexpected EOF"},
 		"version":  {func(b *bytes.Buffer) { b.WriteString(`{"version":2}`) }, "another version: version 2, want 1"},
 		"manifest": {func(b *bytes.Buffer) { b.WriteString(`{"cases":[]}`) }, "version 0, want 1"},
 		"twice":    {func(b *bytes.Buffer) { twice.Write(b) }, "two results of dir/a.mtx, N=32, f32: cpu auto"},
-		"list":     {func(b *bytes.Buffer) { b.WriteString(`[{"version":1}]`) }, "no report of spmmrun bench: [ where { is expected"},
-		"number":   {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":5}`) }, "5 where [ is expected"},
-		"many":     {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":[` + strings.Repeat("{},", 1e5)) }, "a.json says of "},
+		"list": {func(b *bytes.Buffer) { b.WriteString(`[{"version":1}]`) },
+			"no report of spmmrun bench: [ where { is expected"},
+		"number": {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":5}`) }, "5 where [ is expected"},
+		"many": {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":[` + strings.Repeat("{},", 1e5)) },
+			"a.json says of "},
 		"long": {func(b *bytes.Buffer) {
 			b.WriteString(`{"environment":{"devices":[` + strings.Repeat("{},", mostOfPart/3) + `{}]}}`)
 		}, "a part of it has 1048"},
-		"unknown": {func(b *bytes.Buffer) { b.WriteString(`{"else":[` + strings.Repeat("0,", mostOfPart/2) + `0]}`) }, "a part of it has 1048"},
-		"no time": {func(b *bytes.Buffer) { none.Write(b) }, "a.json says of dir/a.mtx, N=32, f32: cpu auto: its time is 0 µs"},
+		"unknown": {func(b *bytes.Buffer) { b.WriteString(`{"else":[` + strings.Repeat("0,", mostOfPart/2) + `0]}`) },
+			"a part of it has 1048"},
+		"no time": {func(b *bytes.Buffer) { none.Write(b) },
+			"a.json says of dir/a.mtx, N=32, f32: cpu auto: its time is 0 µs"},
 	} {
 		var b bytes.Buffer
 		c.text(&b)
@@ -208,7 +225,9 @@ func TestMerge(t *testing.T) {
 	}
 	b.Environment.Devices = append(b.Environment.Devices, Device{Backend: "cuda", Name: "H200"})
 	b.Environment.Peers = []string{"librsb"}
-	a.Environment.Command, b.Environment.Command = []string{"spmmrun", "bench"}, []string{"spmmrun", "bench", "-n", "64", "dir/b.mtx"}
+	a.Environment.Command, b.Environment.Command = []string{"spmmrun", "bench"}, []string{
+		"spmmrun", "bench", "-n", "64", "dir/b.mtx",
+	}
 	m, err := Merge(a, b)
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +237,8 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d results, devices %v, peers %q, %v s", len(m.Results), e.Devices, e.Peers, e.Seconds)
 	}
 	var text bytes.Buffer
-	if err := m.Markdown(&text); err != nil || !strings.Contains(text.String(), "- command: `spmmrun bench`\n- command: `spmmrun bench -n 64 b.mtx`\n") {
+	if err := m.Markdown(&text); err != nil ||
+		!strings.Contains(text.String(), "- command: `spmmrun bench`\n- command: `spmmrun bench -n 64 b.mtx`\n") {
 		t.Errorf("not both commands in %s (%v)", text.String(), err)
 	}
 	if len(sample().Results) != len(a.Results) || len(a.Environment.Devices) != 1 {

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Median returns the middle of the times, the mean of the middle two if their number is even, and NaN if there are none.
+// Median returns the middle of the times, the mean of the middle two if their number is even, and NaN if there are
+// none.
 func Median(times []float64) float64 {
 	n := len(times)
 	if n == 0 {
@@ -18,9 +19,9 @@ func Median(times []float64) float64 {
 	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
-// Interval returns the confidence interval of the median at 95 % or more, which order statistics give whatever the times'
-// distribution is (Conover, Practical Nonparametric Statistics, §3.2). Fewer than 6 times have none: it is from 0 to
-// infinity.
+// Interval returns the confidence interval of the median at 95 % or more, which order statistics give whatever the
+// times' distribution is (Conover, Practical Nonparametric Statistics, §3.2). Fewer than 6 times have none: it is
+// from 0 to infinity.
 func Interval(times []float64) (low, high float64) {
 	s := slices.Sorted(slices.Values(times))
 	n := len(s)
@@ -49,9 +50,9 @@ func Spread(times []float64) float64 {
 	return (high - low) / 2 / Median(times)
 }
 
-// Differ returns the probability that two sets of times of the same distribution lie at least as far apart as these: the
-// two-sided rank test of Mann and Whitney, by the normal distribution with corrections for ties and continuity. It is 1
-// where one is empty.
+// Differ returns the probability that two sets of times of the same distribution lie at least as far apart as these:
+// the two-sided rank test of Mann and Whitney, by the normal distribution with corrections for ties and continuity.
+// It is 1 where one is empty.
 func Differ(x, y []float64) float64 {
 	n, m := float64(len(x)), float64(len(y))
 	if n == 0 || m == 0 {

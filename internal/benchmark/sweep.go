@@ -1,15 +1,12 @@
-// Package benchmark measures sparse products: every matrix by every number of columns, on every device, in every format,
-// precision and mode, and by other programs, the peers. Those who compute the same product take turns until the times of
-// all are known well enough, so that clocks, temperature and other programs meet all alike. Reports are kept in files,
-// compared and printed.
+// Package benchmark measures sparse products: every matrix by every number of columns, on every device, in every
+// format, precision and mode, and by other programs, the peers. Those who compute the same product take turns until
+// the times of all are known well enough, so that clocks, temperature and other programs meet all alike. Reports are
+// kept in files, compared and printed.
 package benchmark
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,20 +26,27 @@ const (
 	Reproducible = "reproducible"
 )
 
-// Sweep says what to measure: the product of all lists, of which none may be empty.
-type Sweep struct {
+// Products are those of all lists. None but Limits may be empty.
+type Products struct {
 	Matrices   []string
 	Columns    []int    // of B
 	Backends   []string // devices as spmm.Open takes them, or groups (IsGroup)
-	Formats    []string // "auto" or of spmm.Formats
+	Formats    []string // "auto", of spmm.Formats, FORMAT/VARIANT, Packings or Near
 	Precisions []dtype.Type
 	Modes      []string // Fast, or Reproducible with a precision or without
-	Peers      []string // programs that speak the protocol of Peer
+	Ways       []Way
+	Limits     []Limit
+}
 
-	// Interval is the half length of the median's interval, over the median, at which its time counts as known: 0.02 is ±2 %.
-	Interval float64
-	// Limit bounds the time that is spent on each entrant of a product, on average.
-	Limit time.Duration
+// count returns how many products there are, each computed by several.
+func (p *Products) count() int { return len(p.Matrices) * len(p.Columns) * len(p.Precisions) }
+
+// Sweep says what to measure and how.
+type Sweep struct {
+	Products []Products
+	Peers    []string // programs that speak the protocol of Peer
+	Facts    bool     // keep what predictions are made from, as Fit needs it
+	Turns
 
 	// Open reads or generates a matrix.
 	Open func(ctx context.Context, name string) (*formats.CSR[float32], error)
@@ -50,7 +54,8 @@ type Sweep struct {
 	Verify func(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error
 	// Verify64 is the same for precision f64.
 	Verify64 func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error
-	// Fits returns an error where memory does not suffice for a product by n columns, of elements of that many bytes, on the devices of a place.
+	// Fits returns an error where memory does not suffice for a product by n columns, of elements of that many bytes,
+	// on the devices of a place.
 	Fits func(on []spmm.Info, a *formats.CSR[float32], n, size int) error
 	// Progress is told how much of the sweep is done.
 	Progress func(done, total int64)
@@ -58,18 +63,43 @@ type Sweep struct {
 	Measured func(Report)
 }
 
-// Each product counts so many units of progress.
+// Total is the number that Progress counts to.
+func (s *Sweep) Total() int64 {
+	total := 0
+	for i := range s.Products {
+		total += s.Products[i].count()
+	}
+	return int64(total * units)
+}
+
+// units of progress that a product counts.
 const units = 100
 
 // Run measures. A matrix that cannot be read, and a device or peer that is not there, end it with an error: what was
 // measured before is returned with it. Formats that refuse a matrix, and wrong answers, are results.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) {
-	r := &Report{Version: ReportVersion}
-	e := &r.Environment
+	r := begin(ctx)
 	err := s.run(ctx, r)
-	e.After = readState(ctx)
-	e.Seconds = time.Since(e.Start).Seconds()
+	r.end(ctx)
 	return r, err
+}
+
+// backends are the names of all places.
+func (s *Sweep) backends() []string {
+	var all []string
+	for _, p := range s.Products {
+		for _, name := range p.Backends {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// f64 tells whether there are products in f64.
+func (s *Sweep) f64() bool {
+	return slices.ContainsFunc(s.Products, func(p Products) bool { return slices.Contains(p.Precisions, dtype.F64) })
 }
 
 // closeAll closes places, or peers.
@@ -81,16 +111,13 @@ func closeAll[C interface{ close() }](all []C) {
 
 func (s *Sweep) run(ctx context.Context, r *Report) error {
 	e := &r.Environment
-	e.System, e.Processor, e.Threads = runtime.GOOS+"/"+runtime.GOARCH, processor(), runtime.GOMAXPROCS(0)
-	e.Start = time.Now().UTC().Truncate(time.Millisecond)
-	e.Before = readState(ctx)
-	places, err := s.openPlaces(ctx)
+	places, err := openPlaces(ctx, s.backends(), s.f64())
 	defer func() { closeAll(places) }()
 	if err != nil {
 		return err
 	}
 	for _, p := range places {
-		d, err := p.describe(ctx)
+		d, err := p.describe(ctx, s.Facts)
 		if err != nil {
 			return err
 		}
@@ -104,20 +131,20 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 	for _, p := range peers {
 		e.Peers = append(e.Peers, p.description)
 	}
-	total, done := int64(len(s.Matrices)*len(s.Columns)*len(s.Precisions)*units), int64(0)
-	for _, name := range s.Matrices {
-		a, err := s.Open(ctx, name)
-		if err != nil {
-			return err
-		}
-		for _, n := range s.Columns {
-			for _, prec := range s.Precisions {
-				p := &round{Sweep: s, name: name, a: a, n: n, prec: prec, progress: func(part float64) { s.Progress(done+int64(part*units), total) }}
+	total, done := s.Total(), int64(0)
+	for i := range s.Products {
+		for _, name := range s.Products[i].Matrices {
+			rounds, err := s.rounds(ctx, &s.Products[i], name)
+			if err != nil {
+				return err
+			}
+			for _, p := range rounds {
+				p.progress = func(part float64) { s.Progress(done+int64(part*units), total) }
 				err := p.run(ctx, places, peers)
-				r.Results = append(r.Results, p.results()...)
+				r.Results = append(r.Results, results(p.all)...)
 				s.measured(r)
 				if err != nil {
-					return fmt.Errorf("%s, N=%d, %v: %w", name, n, prec, err)
+					return fmt.Errorf("%s, N=%d, %v: %w", name, p.n, p.prec, err)
 				}
 				done += units
 				s.Progress(done, total)
@@ -125,6 +152,21 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 		}
 	}
 	return nil
+}
+
+// rounds are the products with a matrix.
+func (s *Sweep) rounds(ctx context.Context, of *Products, name string) ([]*round, error) {
+	a, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var all []*round
+	for _, n := range of.Columns {
+		for _, prec := range of.Precisions {
+			all = append(all, &round{Sweep: s, of: of, name: name, a: a, n: n, prec: prec})
+		}
+	}
+	return all, nil
 }
 
 // measured passes on what there is, if somebody wants it.
@@ -141,19 +183,14 @@ func (s *Sweep) measured(r *Report) {
 // round is one product, which several compute in turn.
 type round struct {
 	*Sweep
+	of       *Products
 	name     string
 	a        *formats.CSR[float32]
 	b        *formats.Dense[float32]
-	n        int
+	n        int // columns of B
 	prec     dtype.Type
 	all      []*contest
 	progress func(part float64)
-}
-
-// contest is an entrant with what it has reached.
-type contest struct {
-	entrant // nil if Error tells why
-	Result
 }
 
 // run prepares, verifies and measures all.
@@ -163,37 +200,28 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 			c.drop()
 		}
 	}()
+	r.b = gen.Dense(r.a.Cols, r.n, 1, gen.Values{})
 	for _, at := range places {
+		if !slices.Contains(r.of.Backends, at.asked) {
+			continue
+		}
 		if err := r.Fits(at.infos(), r.a, r.n, max(4, r.prec.Storage().Size())); err != nil {
 			return err
 		}
-	}
-	r.b = gen.Dense(r.a.Cols, r.n, 1, gen.Values{})
-	for _, at := range places {
-		for _, format := range r.Formats {
-			for _, mode := range r.Modes {
-				name, kernel, _ := strings.Cut(format, "/")
-				o, err := withMode(spmm.Options{Format: name, Variant: kernel, Precision: r.prec, Cols: r.n}, mode)
-				if err != nil {
-					return err
-				}
-				p, err := enter(ctx, at, r.a, r.b, o)
-				if err := r.add(at.name, format, mode, p, p == nil, err); err != nil {
-					return err
-				}
-			}
+		if err := r.enterAll(ctx, at); err != nil {
+			return err
 		}
 	}
 	for _, p := range peers {
 		algorithms, err := p.prepare(ctx, r.a, r.b, r.prec)
 		if err != nil {
-			if err := r.add(p.name, "-", Fast, nil, true, err); err != nil {
+			if _, err := r.add(r.named(p.name, "-"), nil, err); err != nil {
 				return err
 			}
 			continue
 		}
 		for _, x := range algorithms {
-			if err := r.add(p.name, x.name, Fast, x, false, nil); err != nil {
+			if _, err := r.add(r.named(p.name, x.name), x, nil); err != nil {
 				return err
 			}
 		}
@@ -202,13 +230,57 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 		if c.entrant == nil {
 			continue
 		}
-		if err := c.check(ctx, r); err != nil {
+		if err := c.entrant.(checked).check(ctx, r); err != nil {
 			if err := c.fail(err); err != nil {
 				return err
 			}
 		}
 	}
-	return r.measure(ctx)
+	if err := r.measure(ctx, r.all, r.progress); err != nil {
+		return err
+	}
+	ask(r.all, r.of.Limits)
+	return nil
+}
+
+// enterAll adds all who compute the product at a place.
+func (r *round) enterAll(ctx context.Context, at *place) error {
+	fs, err := r.formats(ctx, at)
+	if err != nil {
+		return err
+	}
+	for _, f := range fs {
+		for _, mode := range r.of.Modes {
+			for _, way := range r.of.Ways {
+				if !way.takes(r.n) {
+					continue
+				}
+				o, err := withMode(spmm.Options{Precision: r.prec}, mode)
+				if err != nil {
+					return err
+				}
+				o.Format, o.Variant, _ = strings.Cut(f.name, "/")
+				c := r.named(at.name, f.name)
+				c.Mode, c.Way = mode, way.String()
+				var e entrant
+				p, err := enter(ctx, at, r, way.options(o, r.n), way)
+				if err == nil {
+					e = p
+				}
+				x, err := r.add(c, e, err)
+				if err != nil {
+					return err
+				}
+				x.Predicted = f.predicted
+			}
+		}
+	}
+	return nil
+}
+
+// named is a case of the product, in fast mode.
+func (r *round) named(backend, format string) Case {
+	return Case{Matrix: r.name, N: r.n, Precision: r.prec.String(), Backend: backend, Format: format, Mode: Fast}
 }
 
 // withMode is the options with a mode.
@@ -229,132 +301,11 @@ func withMode(o spmm.Options, mode string) (spmm.Options, error) {
 }
 
 // add adds an entrant, or why there is none.
-func (r *round) add(backend, format, mode string, e entrant, none bool, err error) error {
-	c := &contest{Result: Result{
-		Case: Case{Matrix: r.name, N: r.n, Precision: r.prec.String(), Backend: backend, Format: format, Mode: mode},
-		Rows: r.a.Rows, Cols: r.a.Cols, NNZ: r.a.NNZ(),
-	}}
-	if !none {
-		c.entrant = e
-	}
+func (r *round) add(of Case, e entrant, err error) (*contest, error) {
+	c := &contest{entrant: e, Result: Result{Case: of, Rows: r.a.Rows, Cols: r.a.Cols, NNZ: r.a.NNZ()}}
 	r.all = append(r.all, c)
 	if err != nil {
-		return c.fail(err)
+		return c, c.fail(err)
 	}
-	return nil
-}
-
-// fail keeps why there is no time, and returns errors that end the sweep.
-func (c *contest) fail(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, spmm.ErrDeviceLost) {
-		return err
-	}
-	c.drop()
-	c.Error, c.Samples, c.Batch, c.Clock = err.Error(), nil, 0, ""
-	c.Wrong = errors.As(err, new(wrongError))
-	return nil
-}
-
-func (c *contest) drop() {
-	if c.entrant != nil {
-		c.entrant.close()
-		c.entrant = nil
-	}
-}
-
-const (
-	warmups      = 3
-	leastSamples = 7 // fewer have no interval worth the name
-	mostSamples  = 1000
-	mostBatch    = 50
-	leastBatch   = time.Millisecond // a batch lasts as long, or is of mostBatch products
-)
-
-// measure has all take turns until every median is known well enough, or the limit is reached. Rests do not count towards it.
-func (r *round) measure(ctx context.Context) error {
-	for _, c := range r.all {
-		if err := c.warm(ctx); err != nil {
-			return err
-		}
-	}
-	live := living(r.all)
-	spent, limit := time.Duration(0), r.Limit*time.Duration(len(live))
-	for i := 0; len(live) > 0 && i < mostSamples; i++ {
-		if i >= leastSamples && (r.settled(live) || spent > limit) {
-			break
-		}
-		for k := range live {
-			c := live[(i+k)%len(live)] // nobody is always first
-			took, err := c.sample(ctx)
-			if err != nil {
-				return err
-			}
-			spent += took
-		}
-		r.progress(min(1, max(float64(i)/mostSamples, spent.Seconds()/max(1e-9, limit.Seconds()))))
-	}
-	for _, c := range living(live) {
-		c.Median = Median(c.Samples)
-		c.Low, c.High = Interval(c.Samples)
-		c.Settled = Spread(c.Samples) <= r.Interval
-		if err := c.describe(ctx, &c.Result); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// warm computes the product some times, and finds how many of them last long enough to be timed.
-func (c *contest) warm(ctx context.Context) error {
-	c.Batch = 1
-	least := time.Duration(math.MaxInt64)
-	for i := 0; i < warmups && c.entrant != nil; i++ {
-		took, _, err := c.again(ctx, c.Batch)
-		if err != nil {
-			return c.fail(err)
-		}
-		c.rest(ctx)
-		least = min(least, max(1, took))
-		c.Batch = int(min(mostBatch, 1+leastBatch/least))
-	}
-	return nil
-}
-
-// sample computes a batch and keeps its time, unless the entrant has failed before. It returns how long it took in all, without the rest.
-func (c *contest) sample(ctx context.Context) (time.Duration, error) {
-	if c.entrant == nil {
-		return 0, nil
-	}
-	start := time.Now()
-	took, clock, err := c.again(ctx, c.Batch)
-	spent := time.Since(start)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return spent, c.fail(err)
-	}
-	c.rest(ctx)
-	c.Clock = clock
-	c.Samples = append(c.Samples, max(micros(took), 1e-3))
-	return spent, nil
-}
-
-// living are those that have not failed.
-func living(all []*contest) []*contest {
-	return slices.DeleteFunc(slices.Clone(all), func(c *contest) bool { return c.entrant == nil })
-}
-
-func (r *round) settled(live []*contest) bool {
-	return !slices.ContainsFunc(living(live), func(c *contest) bool { return Spread(c.Samples) > r.Interval })
-}
-
-func (r *round) results() []Result {
-	var out []Result
-	for _, c := range r.all {
-		if c.Error != "" || c.Median > 0 { // else the round was interrupted
-			out = append(out, c.Result)
-		}
-	}
-	return out
+	return c, nil
 }

@@ -126,8 +126,12 @@ func productOf(name string) []float32 {
 // small is a sweep that takes a moment on the CPU.
 func small(peers ...string) *Sweep {
 	return &Sweep{
-		Matrices: []string{"gen:uniform,rows=67,cols=41,density=0.1"}, Columns: []int{5}, Backends: []string{"cpu"}, Formats: []string{"csr"},
-		Precisions: []dtype.Type{dtype.F32}, Modes: []string{Fast}, Peers: peers, Interval: 0.02, Limit: 5 * time.Millisecond,
+		Products: []Products{{
+			Matrices: []string{"gen:uniform,rows=67,cols=41,density=0.1"}, Columns: []int{5}, Backends: []string{"cpu"},
+			Formats:    []string{"csr"},
+			Precisions: []dtype.Type{dtype.F32}, Modes: []string{Fast}, Ways: []Way{{}},
+		}},
+		Peers: peers, Turns: Turns{Interval: 0.02, Limit: 5 * time.Millisecond},
 		Open: func(_ context.Context, name string) (*formats.CSR[float32], error) { return gen.CSR(name) },
 		Verify: func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {
 			return whole(ctx, p, c)
@@ -150,7 +154,7 @@ func whole[T oracle.Number](ctx context.Context, p oracle.ProblemOf[T], c *forma
 // In f64 C is of f64, and is held to what f64 must keep.
 func TestFloat64(t *testing.T) {
 	s := small()
-	s.Precisions = []dtype.Type{dtype.F64}
+	s.Products[0].Precisions = []dtype.Type{dtype.F64}
 	s.Fits = func(_ []spmm.Info, _ *formats.CSR[float32], _, size int) error {
 		if size != 8 {
 			t.Errorf("elements of %d bytes", size)
@@ -172,7 +176,8 @@ func TestFloat64(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	s := small()
-	s.Columns, s.Precisions, s.Formats = []int{1, 5}, []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}, []string{"auto", "cvse"}
+	s.Products[0].Columns, s.Products[0].Formats = []int{1, 5}, []string{"auto", "cvse"}
+	s.Products[0].Precisions = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
 	last := int64(-1)
 	s.Progress = func(done, total int64) {
 		if total != 600 || done < last || done > total {
@@ -193,7 +198,8 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%v twice", x.Case)
 		}
 		seen[x.Case] = true
-		if !x.Measured() || len(x.Samples) < leastSamples || x.Low > x.Median || x.High < x.Median || x.AttainableUS <= 0 || x.Bytes <= 0 || x.Variant == "" {
+		if !x.Measured() || len(x.Samples) < leastSamples || x.Low > x.Median || x.High < x.Median ||
+			x.AttainableUS <= 0 || x.Bytes <= 0 || x.Variant == "" {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -203,7 +209,7 @@ func TestSweep(t *testing.T) {
 func TestPeers(t *testing.T) {
 	t.Setenv(asPeer, "right")
 	s := small(os.Args[0])
-	s.Precisions = append(s.Precisions, dtype.F16)
+	s.Products[0].Precisions = append(s.Products[0].Precisions, dtype.F16)
 	r, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +267,8 @@ func TestFaultyPeers(t *testing.T) {
 				t.Fatalf("results %+v", r.Results)
 			}
 			for i, x := range r.Results[1:] {
-				if x.Measured() != (want[i] == "") || !strings.HasPrefix(x.Error, want[i]) || x.Wrong != strings.HasPrefix(want[i], "wrong") {
+				if x.Measured() != (want[i] == "") || !strings.HasPrefix(x.Error, want[i]) ||
+					x.Wrong != strings.HasPrefix(want[i], "wrong") {
 					t.Errorf("algorithm %d: error %q, want %q", i, x.Error, want[i])
 				}
 			}
@@ -292,11 +299,12 @@ func TestWrongAnswer(t *testing.T) {
 	}
 }
 
-// A group of devices is measured beside one of them, and is right in every precision and mode.
+// A group of devices is measured together with one of them, and is right in every precision and mode.
 func TestGroups(t *testing.T) {
 	s := small()
-	s.Backends, s.Columns, s.Modes = []string{"cpu", "cpu+cpu", "cpu:all"}, []int{256}, []string{Fast, Reproducible}
-	s.Precisions = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16, dtype.F64}
+	s.Products[0].Backends, s.Products[0].Columns = []string{"cpu", "cpu+cpu", "cpu:all"}, []int{256}
+	s.Products[0].Modes = []string{Fast, Reproducible}
+	s.Products[0].Precisions = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16, dtype.F64}
 	seen := map[string]int{}
 	s.Fits = func(on []spmm.Info, _ *formats.CSR[float32], _, _ int) error {
 		seen["devices"] = max(seen["devices"], len(on))
@@ -323,7 +331,8 @@ func TestGroups(t *testing.T) {
 	if len(r.Results) != 24 || seen["devices"] != 2 || seen["reproducible"] != 9 {
 		t.Errorf("%d results, %v", len(r.Results), seen)
 	}
-	if d := r.Environment.Devices; len(d) != 3 || d[1].Flops != 2*d[0].Flops || d[1].Copy != 2*d[0].Copy || d[1].Backend != "cpu+cpu" || d[0].Peaks["f32"] <= 0 {
+	if d := r.Environment.Devices; len(d) != 3 || d[1].Flops != 2*d[0].Flops || d[1].Copy != 2*d[0].Copy ||
+		d[1].Backend != "cpu+cpu" || d[0].Peaks["f32"] <= 0 {
 		t.Errorf("devices %+v", d)
 	}
 }
@@ -331,15 +340,116 @@ func TestGroups(t *testing.T) {
 // A device under two names is not measured twice, and auto has the name of what it is.
 func TestAuto(t *testing.T) {
 	s := small()
-	s.Backends, s.Precisions = []string{"auto"}, []dtype.Type{dtype.F64}
+	s.Products[0].Backends, s.Products[0].Precisions = []string{"auto"}, []dtype.Type{dtype.F64}
 	r, err := s.Run(t.Context())
 	if err != nil || r.Results[0].Backend != "cpu" {
 		t.Fatalf("%+v, %v", r.Results, err)
 	}
 	for _, name := range []string{"auto", "cpu:0"} {
-		s.Backends = []string{"cpu", name}
+		s.Products[0].Backends = []string{"cpu", name}
 		if _, err := s.Run(t.Context()); err == nil || err.Error() != "device cpu is measured twice: as "+name+" too" {
 			t.Errorf("error %v for a device that is cpu and %s", err, name)
+		}
+	}
+}
+
+// Every way is a case of its own, and right; a way is not measured where it is the plain one, or for other columns
+// than its own.
+func TestWays(t *testing.T) {
+	s := small()
+	s.Products[0].Columns, s.Products[0].Precisions = []int{5, 8}, []dtype.Type{dtype.F16}
+	s.Products[0].Formats = []string{"lanestream"}
+	s.Products[0].Ways = []Way{
+		{}, {Packed: 8}, {Calls: Recorded}, {Calls: Listed, Columns: []int{8}}, {Calls: Apart}, {Quantise: "s8"},
+		{Quantise: "e4m3", Packed: 8}, {Split: "rows"},
+	}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ways []string
+	for _, x := range r.Results {
+		if x.N == 5 {
+			ways = append(ways, x.Way)
+		}
+		if x.Way == "by rows" && !strings.Contains(x.Error, "several devices") || x.Way != "by rows" && !x.Measured() {
+			t.Errorf("%v: %s", x.Case, x.Error)
+		}
+	}
+	want := []string{"", "packed for 8", "recorded", "apart", "s8", "packed for 8, e4m3", "by rows"}
+	if !slices.Equal(ways, want) || len(r.Results) != 13 {
+		t.Errorf("%d results, ways %q, want %q", len(r.Results), ways, want)
+	}
+	s.Verify = func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {
+		p.Quantised = nil // the matrix before it was quantised
+		return whole(ctx, p, c)
+	}
+	if r, err = s.Run(t.Context()); err != nil ||
+		!slices.ContainsFunc(r.Results, func(x Result) bool { return x.Way == "s8" && x.Wrong }) {
+		t.Errorf("what quantising loses is not noticed: %v", err)
+	}
+}
+
+// Several devices by columns and by rows, with B where it is needed or on the first, and with little memory.
+func TestWaysOfGroups(t *testing.T) {
+	s := small()
+	s.Products[0].Backends, s.Products[0].Columns = []string{"cpu+cpu"}, []int{130}
+	s.Products[0].Ways = []Way{
+		{Split: "columns"}, {Split: "rows"}, {Split: "columns", First: true}, {Split: "rows", First: true},
+		{Memory: 1 << 20},
+	}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const little = "0.00105 GB of memory"
+	for i, want := range []string{
+		"by columns", "by rows", "by columns, B on the first", "by rows, B on the first", little,
+	} {
+		x := r.Results[i]
+		if !x.Measured() || x.Way != want || want != little && strings.Contains(want, "rows") != (x.Split == "rows") {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// A matrix streams to a device of which little may be used.
+func TestStreams(t *testing.T) {
+	s := small()
+	s.Products[0].Matrices, s.Products[0].Columns = []string{"gen:uniform,rows=3000,density=0.1"}, []int{8}
+	s.Products[0].Ways = []Way{{Memory: 1 << 20}}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Results[0]; !x.Measured() || x.Way != "0.00105 GB of memory" || x.By() != "cpu csr 0.00105 GB of memory" {
+		t.Errorf("%+v", x)
+	}
+}
+
+// A time that is asked for is in the result, whether in microseconds or as a multiple of a peer's.
+func TestLimits(t *testing.T) {
+	t.Setenv(asPeer, "right")
+	s := small(os.Args[0])
+	s.Products[0].Columns, s.Products[0].Formats = []int{5, 6, 7}, []string{"auto", "csr"}
+	s.Products[0].Limits = []Limit{
+		{Columns: []int{5}, US: 3}, {Columns: []int{6}, Times: 1.5, Of: "go two"},
+		{Columns: []int{7}, Times: 2, Of: "nobody"}, {Format: "csr", US: 4},
+	}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Results {
+		want := 0.
+		switch {
+		case x.Format == "csr":
+			want = 4
+		case x.Format == "auto":
+			want = map[int]float64{5: 3, 6: 300}[x.N]
+		}
+		if x.AskedUS != want {
+			t.Errorf("%v: %v µs are asked for, want %v", x.Case, x.AskedUS, want)
 		}
 	}
 }
@@ -348,7 +458,7 @@ func TestAuto(t *testing.T) {
 func TestInterruptedLater(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s := small()
-	s.Columns = []int{5, 6}
+	s.Products[0].Columns = []int{5, 6}
 	s.Progress = func(done, _ int64) {
 		if done > units {
 			stop()

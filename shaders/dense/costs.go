@@ -1,4 +1,4 @@
-// What a product costs with a tile: the numbers are the device model's (internal/plan/model).
+// What a product costs with a tile: the numbers are the device model's (internal/model).
 
 package dense
 
@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -16,19 +15,13 @@ type tileCost struct {
 	Step  float64 `json:"step_ns"`  // 64 places of the sum, all multiprocessors being busy
 	Alone float64 `json:"alone_ns"` // the same with one of them busy; 0: Step
 	Start float64 `json:"start_ns"` // all else
-}
-
-// splitCost is what it takes to add up partial sums, in nanoseconds.
-type splitCost struct {
-	Column float64 `json:"column_ns"`       // for a column of a tile, where a tile's sum is split
-	Share  float64 `json:"share_ns"`        // where clusters share the steps of tiles evenly,
-	Each   float64 `json:"share_column_ns"` // and for a column of a tile
-}
-
-// addCost is what the launch takes that adds up partial sums, in nanoseconds.
-type addCost struct {
-	Launch float64 `json:"launch_ns"`
-	Byte   float64 `json:"byte_ns"`
+	// Adding up partial sums: on CUDA, for a column of a tile whose sum is split, and where clusters share the steps of tiles
+	// evenly, and for a column of these; on Vulkan, a launch, and for each byte that it reads or writes.
+	Column      float64 `json:"column_ns"`
+	Share       float64 `json:"share_ns"`
+	ShareColumn float64 `json:"share_column_ns"`
+	Launch      float64 `json:"launch_ns"`
+	Byte        float64 `json:"byte_ns"`
 }
 
 // tileCosts are the numbers of tiles by the names of their kernels.
@@ -52,11 +45,6 @@ var tileCosts = sync.OnceValue(func() map[string]tileCost {
 	}
 	return costs
 })
-
-var (
-	splitCosts = sync.OnceValue(func() splitCost { return model.Kernel[splitCost](backend.CodePTX, "dense/hopper") })
-	addCosts   = sync.OnceValue(func() addCost { return model.Kernel[addCost](backend.CodeSPIRV, "dense/lanes") })
-)
 
 // costOf returns a variant's numbers.
 func costOf(v *spec.Variant) tileCost {
@@ -86,11 +74,11 @@ func (s *shared) cost(x params) float64 {
 	}
 	sum := c.Step * steps
 	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + c.Start)
-	switch of := splitCosts(); {
+	switch {
 	case s.even():
-		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + c.Start + of.Share + of.Each*float64(t.cols)
+		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + c.Start + c.Share + c.ShareColumn*float64(t.cols)
 	case s.splits > 1:
-		cost += sum/float64(s.splits) + c.Start*(1+float64(s.splits)/4) + of.Column*float64(t.cols)
+		cost += sum/float64(s.splits) + c.Start*(1+float64(s.splits)/4) + c.Column*float64(t.cols)
 	}
 	return cost
 }
@@ -101,8 +89,7 @@ func (s *shared) lanesCost(x params) float64 {
 	sum := c.Step * float64(x.cols) / depth / float64(s.splits)
 	cost := float64(spec.Ceil(s.pieces(), s.atOnce)) * (sum + c.Start)
 	if s.splits > 1 {
-		add := addCosts() // another launch, which reads and writes
-		cost += add.Launch + add.Byte*4*float64(2*s.splits+1)*float64(x.rows)*float64(x.n)
+		cost += c.Launch + c.Byte*4*float64(2*s.splits+1)*float64(x.rows)*float64(x.n)
 	}
 	return cost
 }

@@ -20,7 +20,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	x.store = p.StoreWord()
 	if isLanes(v) {
-		s := lanesFor(v, x, p.Caps)
+		tile := *v
+		tile.Any = false
+		s := lanesFor(&tile, x, p.Caps)
 		if s == nil {
 			return spec.Launch{}, fmt.Errorf("kernel dense/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N, backend.ErrUnsupported)
 		}

@@ -1,5 +1,5 @@
 // What a product by more than 32 columns costs on CUDA with each kernel that takes it: the numbers are the device model's
-// (internal/plan/model).
+// (internal/model).
 
 package lanestream
 
@@ -9,7 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/lanestream"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 

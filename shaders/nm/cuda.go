@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/nm"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -74,7 +74,7 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 // groupCols is the columns of a tile of group24.cu.
 const groupCols = 128
 
-// sparseGroups is group24.cu. Of the tiles and clusters tried (docs/history/2026-11.md), these are the fastest.
+// sparseGroups is group24.cu. Of the tiles and clusters tried (docs/history/nm.md), these are the fastest.
 func sparseGroups(t dtype.Type) *spec.Variant {
 	const rows, stages = 256, 6
 	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+2*groupCols)+256, []spec.Const{

@@ -12,7 +12,7 @@ import (
 // coops are the variants on cooperative matrices.
 var coops = []coop{
 	// NVIDIA: the panel on the instruction's n = 8.
-	{v: 8, MatrixUnit: spec.NVIDIA, swap: true, subs: 1, cols: 64, stage: 16}, // see docs/history/2026-11.md
+	{v: 8, MatrixUnit: spec.NVIDIA, swap: true, subs: 1, cols: 64, stage: 16}, // see docs/history/vulkan.md
 	{v: 16, MatrixUnit: spec.NVIDIA, swap: true, subs: 4, cols: 256, stage: 16},
 	{v: 8, MatrixUnit: spec.Turing, swap: true, subs: 4, cols: 256, stage: 16},
 	{v: 16, MatrixUnit: spec.Turing, swap: true, subs: 4, cols: 256, stage: 16},

@@ -80,7 +80,30 @@ func (s *Suite) launch(t *testing.T) {
 			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Passes, err)
 		}
 		Refuses(t, s.Format, v, e)
+		s.exact(t, v, e)
 	})
+}
+
+// exact: a launch runs the variant that it is given, whatever the number of columns, or refuses the problem.
+func (s *Suite) exact(t *testing.T, v *spec.Variant, e *spec.Packed) {
+	t.Helper()
+	for _, n := range []int{1, 8, 33, 64, 200, 1000} {
+		p := spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: v.Sums(), Caps: backend.Caps{Units: 132}}
+		l, err := s.Format.Launch(v, e, p)
+		if err != nil {
+			if !errors.Is(err, backend.ErrUnsupported) {
+				t.Errorf("%s, %d columns: %v", v.Name, n, err)
+			}
+			continue
+		}
+		pass := l.Passes[0]
+		if pass.Variant == v.Before {
+			pass = l.Passes[1]
+		}
+		if pass.Variant.Kind != v.Kind || pass.Variant.Tile != v.Tile {
+			t.Errorf("%s, %d columns: %s runs", v.Name, n, pass.Variant.Name)
+		}
+	}
 }
 
 // Refusal is a problem that a launch refuses, as the change of one that it takes.

@@ -20,7 +20,7 @@ func halves(t dtype.Type) []*spec.Variant {
 }
 
 // gathered is kernel.cu with one warp a block. (Four warps that share the copies, as in the paper, are no faster: see
-// docs/history/2026-11.md.)
+// docs/history/tiledcsr.md.)
 func gathered(t dtype.Type) *spec.Variant {
 	return panel.Gathered("tiledcsr", "cuda_v8_"+t.String(), t, 8, 16, 2, 1, 0)
 }

@@ -18,7 +18,7 @@ func TestResolve(t *testing.T) {
 		{"README.md", "docs/browser.md#what-runs-where", "docs/browser.html#what-runs-where"},
 		{"docs/browser.md", "conformance.md", "../docs/conformance.html"},
 		{"docs/README.md", "../README.md", "../index.html"},
-		{"docs/decisions/README.md", "../../bench/NOTES.md", "../../bench/NOTES.html"},
+		{"docs/decisions/README.md", "../../ARCHITECTURE.md", "../../ARCHITECTURE.html"},
 		{"docs/browser.md", "../portable/webgpu/browser.go", repository + "portable/webgpu/browser.go"},
 		{"docs/browser.md", "pictures/a.png", "../docs/pictures/a.png"},
 		{"docs/browser.md", "#here", "#here"},

@@ -1,0 +1,112 @@
+// Packings of a matrix, each measured by itself, and the figures that predictions are made from: Fit makes device
+// models of them.
+
+package benchmark
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
+)
+
+// Words of Products.Formats that stand for several formats and kernels.
+const (
+	Packings = "packings" // each way to pack the matrix that the device has a kernel for
+	Near     = "near"     // those that are predicted to take at most twice as long as the fastest
+)
+
+// Predicted is a predicted time of a product, and the figures that it was made from.
+type Predicted struct {
+	US        float64        `json:"us"`
+	MemoryUS  float64        `json:"memory_us"`
+	GatherUS  float64        `json:"gather_us"`
+	ComputeUS float64        `json:"compute_us"`
+	Product   *model.Product `json:"product,omitempty"` // with Sweep.Facts
+	Stats     *formats.Stats `json:"stats,omitempty"`
+	Items     int64          `json:"items,omitempty"`
+}
+
+// DeviceFacts are the figures of a device that predictions use.
+type DeviceFacts struct {
+	Code  string       `json:"code"`
+	Units int          `json:"units"`
+	Index int          `json:"index"`
+	Rates *model.Rates `json:"rates"`
+}
+
+func newDeviceFacts(dev *spmm.Device, r spmm.Rates) *DeviceFacts {
+	i := dev.Info()
+	m := &model.Rates{
+		Version: model.RatesVersion, Device: i.Name, Driver: i.Driver, At: r.At,
+		Gather: r.Cache, FMA: r.FMA, FMA64: r.FMA64, Matrix: r.Matrix,
+		LaunchUS: micros(r.Launch), LatencyUS: micros(r.Latency),
+	}
+	for _, c := range r.Copy {
+		m.Stream = append(m.Stream, model.Bandwidth(c))
+	}
+	return &DeviceFacts{Code: dev.Caps().Code.String(), Units: max(1, dev.Caps().Units), Index: i.Index, Rates: m}
+}
+
+// entered is a format that takes part, or one of its kernels, as in csr/cpu_f32.
+type entered struct {
+	name      string
+	predicted *Predicted
+}
+
+// formats returns those of the product at a place, with the packings that words stand for.
+func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
+	var out []entered
+	for _, f := range r.of.Formats {
+		if f != Packings && f != Near {
+			out = append(out, entered{name: f})
+			continue
+		}
+		if at.several {
+			return nil, fmt.Errorf("format %s: %s is several devices, want one", f, at.name)
+		}
+		ps, err := r.packings(ctx, at.devices[0], f == Near)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range ps {
+			out = append(out, entered{p.Format + "/" + p.Variant, r.predicted(&p)})
+		}
+	}
+	return out, nil
+}
+
+// packings are those of the matrix on a device that it can be packed by.
+func (r *round) packings(ctx context.Context, dev *spmm.Device, near bool) ([]spmm.Packing, error) {
+	a := formats.ConvertTo(r.a, r.prec.Storage())
+	ps, err := spmm.Compare(ctx, dev, a, spmm.Options{Precision: r.prec, Cols: r.n})
+	if err != nil {
+		return nil, err
+	}
+	ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Err != nil })
+	if near && len(ps) > 0 {
+		least := slices.MinFunc(
+			ps, func(x, y spmm.Packing) int { return cmp.Compare(x.Predicted, y.Predicted) },
+		).Predicted
+		ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Predicted > 2*least })
+	}
+	return ps, nil
+}
+
+// predicted returns the part of a packing that a report keeps.
+func (r *round) predicted(p *spmm.Packing) *Predicted {
+	out := &Predicted{
+		US: micros(p.Predicted), MemoryUS: micros(p.Bound.Memory), GatherUS: micros(p.Bound.Gather),
+		ComputeUS: micros(p.Bound.Compute),
+	}
+	if r.Facts {
+		product := choose.NewProduct(formats.ConvertTo(r.a, r.prec.Storage()), r.n)
+		out.Product, out.Stats, out.Items = &product, &p.Stats, p.Items
+	}
+	return out
+}
