@@ -29,7 +29,7 @@ const slots = 8
 // machines, the largest shared memory first.
 var machines = []machine{
 	{name: "hopper", arch: 90, hopper: true, blocks: 132, warps: 14, ring: 16512, cluster: 2},
-	{name: "ampere", arch: 80, blocks: 142, warps: 6, ring: 16512, cluster: 1},
+	{name: "w6", arch: 80, blocks: 142, warps: 6, ring: 16512, cluster: 1},
 }
 
 // widths are the columns that a block may compute. Variants of the same machine and type take the same packing, and launch
