@@ -16,7 +16,8 @@ import (
 var includeLine = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]`)
 
 // Hash returns the hash of all that decides a unit's blob but the compiler: source, the declarations and the project's
-// own files that it includes, flags and constants. fsys is the folder shaders.
+// own files that it includes, flags and constants. Comments, spaces and line breaks do not count. fsys is the folder
+// shaders.
 func (u *Unit) Hash(fsys fs.FS) (string, error) {
 	files := map[string]string{}
 	if err := u.read(fsys, u.Source, files); err != nil {
@@ -29,7 +30,7 @@ func (u *Unit) Hash(fsys fs.FS) (string, error) {
 	}
 	for _, name := range sortedKeys(files) {
 		item(name)
-		item(files[name])
+		item(tokens(files[name]))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -90,7 +90,7 @@ const (
 func TestCheckFindsWhatChanged(t *testing.T) {
 	edit := func(name string) func(fstest.MapFS, *spec.Program) {
 		return func(f fstest.MapFS, _ *spec.Program) {
-			f[name] = &fstest.MapFile{Data: append(slices.Clone(f[name].Data), "// edited\n"...)}
+			f[name] = &fstest.MapFile{Data: append(slices.Clone(f[name].Data), "edited\n"...)}
 		}
 	}
 	// generated changes the blobs, or their record alone, and puts them into the tree again.
@@ -111,13 +111,20 @@ func TestCheckFindsWhatChanged(t *testing.T) {
 	}{
 		{"nothing", func(fstest.MapFS, *spec.Program) {}, nil},
 		{"a file that nothing includes", edit("toy/other.glsl"), nil},
+		{"comments, spaces and line breaks", func(f fstest.MapFS, _ *spec.Program) {
+			for name, file := range f {
+				if !strings.HasPrefix(name, "compiled/") {
+					file.Data = append([]byte("// edited\n\n"), strings.ReplaceAll(string(file.Data), "\n", " /* edited */ \n")...)
+				}
+			}
+		}, nil},
 		{"a source", edit("toy/kernel.cu"), []string{"toy/cuda.ptx: its source"}},
 		{"an include", edit("toy/tile.cuh"), []string{"toy/cuda.ptx: its source"}},
 		{"an include's include", edit("include/deep.cuh"), []string{"toy/cuda.ptx: its source"}},
 		{"a common include", edit("include/bits.glsl"), []string{"toy/vulkan.spv: its source"}},
 		{"a blob", generated(func(k shaderlock.Kernel) { k.Blobs["vulkan.spv"] = []byte("other") }),
 			[]string{"toy/vulkan.spv: was changed"}},
-		{"a damaged archive", edit(archive), []string{archive + ": 10 bytes follow"}},
+		{"a damaged archive", edit(archive), []string{archive + ": 7 bytes follow"}},
 		{"a parameter", func(_ fstest.MapFS, k *spec.Program) { k.Params[0].Name = "m" },
 			[]string{"toy/cuda.ptx: its source", "toy/vulkan.spv: its source"}},
 		{"an argument", func(_ fstest.MapFS, k *spec.Program) { k.Args[0].Name = "from" },

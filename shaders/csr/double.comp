@@ -1,5 +1,8 @@
-// SpMM in f64 from compressed sparse rows. See csr.go for how work is shared out. A lane holds two columns, 16 bytes of a
-// row of B. With ROWS it is for matrices without pieces.
+// Computes: C (rows × n) = alpha·A·B + beta·C in f64, A (rows × cols) in CSR, B (cols × n) row-major.
+// Tile: as kernel.comp. An invocation holds two columns, 16 bytes of a row of B. With ROWS the matrix has no heavy rows
+// and no segments.
+// Data movement: A's entries and rows of B go straight from memory to registers.
+// Bound by: gathers of rows of B, and f64 arithmetic on most consumer GPUs.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -13,7 +16,7 @@
 
 layout(local_size_x = 128) in;
 
-// The buffers again, in units of what is loaded at once.
+// The same buffers, in units of one load.
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Pairs { dvec2 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer Doubles { double v[]; };
@@ -22,9 +25,9 @@ shared dvec2 sums[gl_WorkGroupSize.x];
 
 dvec2 acc;
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, of which the lane's group has number group,
-// counted from multiples of four, so that columns come in whole vectors. Where some of the four belong to the neighbouring rows, these count as zero
-// times zero. x is the lane's place in a row of B, in pairs.
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group
+// being number `group`, counted from multiples of four, so that columns come in whole vectors. Where some of the four
+// belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a row of B, in pairs.
 void entries(uint begin, uint end, uint group, uint along, uint x) {
     Pairs b = Pairs(p.b), values = Pairs(p.values);
     uint ld = p.ldb / 2;

@@ -1,11 +1,16 @@
-// SpMM in f64 from compressed sparse rows. See csr.go for how work is shared out. A lane holds CHUNKS times two columns, across
-// such pairs apart, so that the lanes of a row load 16 bytes each, side by side. BLOCKS: workgroups on a multiprocessor.
+// Computes: C (rows × n) = alpha·A·B + beta·C in f64, A (rows × cols) in CSR, B (cols × n) row-major.
+// Tile: as kernel.cu. A lane holds CHUNKS pairs of columns, p.across pairs apart, so that the lanes of a row load 16
+// bytes each, side by side.
+// Data movement: A's entries and rows of B go straight from memory to registers. Nothing is staged in shared memory but
+// sums.
+// Bound by: gathers of rows of B, twice the bytes of f32.
+// Constants: ENTRY, CHUNKS, BLOCKS (CTAs on a multiprocessor), TEAMS and OVERLAP (rows.cuh).
 
 #define DOUBLE
 #include "rows.cuh"
 #include "../include/f64.cuh"
 
-// Sums is of columns col + 2·i·across and the next, of which C has those that are inside.
+// Sums is of columns col + 2·i·across and the next, where C has them.
 struct Sums {
     typedef double2 Values;
     typedef double2 Columns;
@@ -25,11 +30,12 @@ struct Sums {
     }
     __device__ __forceinline__ bool inside(const Params &p) const { return in[0]; }
 
-    // entries adds up the entries from begin to end that are the group's: every along-th four of them, counted from multiples of
-    // four, so that columns and values come in whole vectors. The next four are fetched before the rows of B of these. Entries
-    // of the neighbouring rows count as zero times zero.
-    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx, const double2 *__restrict__ values,
-                                            const double2 *__restrict__ b, const Params &p) {
+    // entries adds up the entries from begin to end that are the group's: every along-th four of them, counted from
+    // multiples of four, so that columns and values come in whole vectors. The next four are fetched before the rows of
+    // B of these. Entries of the neighbouring rows count as zero times zero.
+    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
+                                            const double2 *__restrict__ values, const double2 *__restrict__ b,
+                                            const Params &p) {
         u32 k = (begin & ~3u) + 4 * group, step = 4 * along, ld = p.ldb / 2;
         b += col / 2;
         uint4 cols = {};
@@ -95,7 +101,7 @@ struct Sums {
             }
     }
 
-    // share leaves sums for the other warps of a team, and add adds them up.
+    // share passes sums to the other warps of a team, and add adds them.
     __device__ __forceinline__ void share(double *warp, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++) ((double2 *)warp)[32 * i + lane] = x[i];
@@ -105,8 +111,8 @@ struct Sums {
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) take(i, warp + 2 * (32 * i + lane));
     }
-    // leave writes sums to a row of the workspace.
-    __device__ __forceinline__ void leave(double *part, const Params &p) const {
+    // store_partial stores sums to a row of the workspace.
+    __device__ __forceinline__ void store_partial(double *part, const Params &p) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) *(double2 *)(part + col + 2 * i * p.across) = x[i];
@@ -118,7 +124,8 @@ struct Sums {
             if (in[i]) store_pair((double *)c, bias, x[i], row, col + 2 * i * p.across, p);
     }
     // store_pair writes alpha·y + beta·C, with the epilogue, to columns at and at + 1 of a row of C.
-    static __device__ __forceinline__ void store_pair(double *c, const double *bias, double2 s, u32 row, u32 at, const Params &p) {
+    static __device__ __forceinline__ void store_pair(double *c, const double *bias, double2 s, u32 row, u32 at,
+                                                      const Params &p) {
         double alpha = alpha_of(p), beta = beta_of(p);
         double y[2] = {alpha * s.x, alpha * s.y};
         c += (size_t)row * p.ldc + at;
@@ -141,7 +148,8 @@ struct Sums {
 };
 
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
-csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const double2 *__restrict__ values, const u32 *__restrict__ heavy,
-    const double2 *__restrict__ b, const double *__restrict__ bias, void *__restrict__ c, double *part, const Params p) {
+    csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const double2 *__restrict__ values,
+        const u32 *__restrict__ heavy, const double2 *__restrict__ b, const double *__restrict__ bias,
+        void *__restrict__ c, double *part, const Params p) {
     multiply<Sums>(rowptr, colidx, values, heavy, b, bias, c, part, p);
 }

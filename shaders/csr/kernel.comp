@@ -1,6 +1,11 @@
-// SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type
-// (half.glsl); a lane holds VEC columns, 16 bytes of a row of B. With ROWS it is for matrices without pieces. Needs no optional feature but buffer
-// addresses: 16-bit elements are read as words.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) in CSR, B (cols × n) row-major, f32, f16 or bf16, sums
+// in f32.
+// Tile: a row segment × a tile of columns, as kernel.cu: p.across invocations hold VEC columns each, p.along such
+// groups take four entries each in turn. With ROWS the matrix has no heavy rows and no segments.
+// Data movement: A's entries and rows of B go straight from memory to registers. It needs no optional feature but
+// buffer addresses: 16-bit elements are read as words.
+// Bound by: gathers of rows of B.
+// Constants: ELEM (half.glsl), ROWS.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -20,7 +25,7 @@ layout(local_size_x = 128) in;
 #define VALUES uvec2
 #endif
 
-// The buffers again, in units of what is loaded at once.
+// The same buffers, in units of one load.
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Values { VALUES v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Floats4 { vec4 v[]; };
@@ -61,10 +66,10 @@ void accumulate(float v, uvec4 q) {
     }
 }
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, of which the lane's group has number group,
-// counted from multiples of four, so that columns and values come in whole vectors. Where some of the
-// four belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a
-// row of B, in vectors.
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group
+// being number `group`, counted from multiples of four, so that columns and values come in whole vectors. Where some of
+// the four belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a row of B, in
+// vectors.
 void entries(uint begin, uint end, uint group, uint along, uint x) {
     Words4 b = Words4(p.b);
     uint ld = p.ldb / VEC;
@@ -156,9 +161,12 @@ void store(uint row, uint col) {
     }
 }
 
+// clang-format off
 #define FIRST_COLUMN(x) x * VEC
+// clang-format on
 #define PIECES_FROM col
-#define CLEAR for (int j = 0; j < VEC; j++) acc[j] = 0
+#define CLEAR \
+    for (int j = 0; j < VEC; j++) acc[j] = 0
 
 const uint PIECE_WORDS = 4; // begin, end, row, slot of the workspace or NO_SLOT: it is the whole row
 const uint NO_SLOT = 0xffffffffu;

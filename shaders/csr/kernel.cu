@@ -1,5 +1,12 @@
-// SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type (half.cuh); a lane holds VEC
-// columns, 16 bytes of a row of B.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) in CSR, B (cols × n) row-major, f32, f16 or bf16, sums
+// in f32.
+// Tile: a row segment × a tile of columns. p.across lanes side by side hold VEC columns each (16 bytes of a row of B);
+// p.along such lane groups take four entries each in turn, and a shuffle reduction adds their sums. A heavy row is cut
+// into segments, a CTA each; phase 1 adds their partial sums (csr.go).
+// Data movement: A's entries and rows of B go straight from memory to registers, four rows of B in flight a lane.
+// Nothing is staged in shared memory but sums.
+// Bound by: gathers of rows of B, from L2 where B fits it and from memory else.
+// Constants: ENTRY, ELEM (half.cuh), TEAMS and OVERLAP (rows.cuh).
 
 #include "rows.cuh"
 #include "../include/epilogue.cuh"
@@ -59,8 +66,9 @@ struct Sums {
     // counted from multiples of four, so that columns and values come in whole vectors. The next four
     // are fetched before the rows of B of these. Entries of the neighbouring rows count as zero times
     // zero. What it reads of A first it reads before the launches before this one are done.
-    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx, const Values *__restrict__ values,
-                                            const Columns *__restrict__ b, const Params &p) {
+    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
+                                            const Values *__restrict__ values, const Columns *__restrict__ b,
+                                            const Params &p) {
         u32 k = (begin & ~3u) + 4 * group, step = 4 * along, ld = p.ldb / VEC;
         b += col / VEC;
         uint4 cols;
@@ -125,24 +133,23 @@ struct Sums {
             x[j + 3] += y.w;
         }
     }
-    // share leaves sums for the other warps of a team, and add adds them up.
+    // share passes sums to the other warps of a team, and add adds them.
     __device__ __forceinline__ void share(float *warp, u32 lane) const { put(warp + lane * VEC); }
     __device__ __forceinline__ void add(const float *warp, u32 lane) { take(warp + lane * VEC); }
-    // leave writes sums to a row of the workspace.
-    __device__ __forceinline__ void leave(float *part, const Params &p) const { put(part + col); }
+    // store_partial stores sums to a row of the workspace.
+    __device__ __forceinline__ void store_partial(float *part, const Params &p) const { put(part + col); }
 
     // store writes a row's sums.
     __device__ __forceinline__ void store(void *c, const float *bias, u32 row, const Params &p) const {
         size_t at = (size_t)row * p.ldc + col;
         u32 count = min(p.n - col, (u32)VEC);
-        if (p.store == F32)
-            store_f32((float *)c + at, count, p);
-        else if (!has_epilogue(p.store))
-            store_half((unsigned short *)c + at, count, p);
+        if (p.store == F32) store_f32((float *)c + at, count, p);
+        else if (!has_epilogue(p.store)) store_half((unsigned short *)c + at, count, p);
         else
 #pragma unroll
             for (int j = 0; j < VEC; j += 4)
-                store_quad(c, bias, p.store, row, col + j, p.n, p.ldc, p.beta, make_float4(p.alpha * x[j], p.alpha * x[j + 1], p.alpha * x[j + 2], p.alpha * x[j + 3]));
+                store_quad(c, bias, p.store, row, col + j, p.n, p.ldc, p.beta,
+                           make_float4(p.alpha * x[j], p.alpha * x[j + 1], p.alpha * x[j + 2], p.alpha * x[j + 3]));
     }
 
     // store_f32 writes alpha·x + beta·c for the first `count` columns.
@@ -153,7 +160,8 @@ struct Sums {
                 float4 y = make_float4(p.alpha * x[j], p.alpha * x[j + 1], p.alpha * x[j + 2], p.alpha * x[j + 3]);
                 if (p.beta != 0) {
                     float4 z = *(float4 *)(c + j);
-                    y = make_float4(fmaf(p.beta, z.x, y.x), fmaf(p.beta, z.y, y.y), fmaf(p.beta, z.z, y.z), fmaf(p.beta, z.w, y.w));
+                    y = make_float4(fmaf(p.beta, z.x, y.x), fmaf(p.beta, z.y, y.y), fmaf(p.beta, z.z, y.z),
+                                    fmaf(p.beta, z.w, y.w));
                 }
                 *(float4 *)(c + j) = y;
             }
@@ -193,7 +201,8 @@ struct Sums {
 };
 
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
-csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const Sums::Values *__restrict__ values, const u32 *__restrict__ heavy,
-    const uint4 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *part, const Params p) {
+    csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const Sums::Values *__restrict__ values,
+        const u32 *__restrict__ heavy, const uint4 *__restrict__ b, const float *__restrict__ bias,
+        void *__restrict__ c, float *part, const Params p) {
     multiply<Sums>(rowptr, colidx, values, heavy, b, bias, c, part, p);
 }

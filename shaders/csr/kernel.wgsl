@@ -1,6 +1,11 @@
-// SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type:
-// 0 f32, 1 f16, 2 bf16. A lane holds four words of a row of B, `across` apart so that neighbouring
-// lanes load neighbouring words: `lo` is the sums of the words' (first) elements, `hi` those of their second.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) in CSR, B (cols × n) row-major, f32, f16 or bf16, sums
+// in f32.
+// Tile: a row segment × a tile of columns, as kernel.comp. An invocation holds four words of a row of B, `across` words
+// apart, so that neighbours load neighbouring words: lo has the sums of the words' first elements, hi those of their
+// second.
+// Data movement: A's entries and rows of B go straight from memory to registers.
+// Bound by: gathers of rows of B.
+// Template: ELEM (0 f32, 1 f16, 2 bf16).
 
 var<workgroup> sums_lo: array<vec4<f32>, {{.LX}}>;
 {{if ne .ELEM "0"}}var<workgroup> sums_hi: array<vec4<f32>, {{.LX}}>;{{end}}

@@ -1,6 +1,7 @@
-// How kernel.cu and double.cu share out rows and pieces of rows to lanes: see csr.go. S is the sums of a lane, of its columns of one row; S::Values are
-// some of A's values, S::Columns some of a row of B, as they are loaded. With TEAMS a piece is the work of a whole workgroup. With OVERLAP
-// launches overlap: where its entries begin and the first of them a lane reads while the launch before still runs.
+// How kernel.cu and double.cu give rows and row segments to lanes: see csr.go. S is the sums of a lane, of its columns
+// of one row; S::Values are values of A as loaded, S::Columns columns of a row of B as loaded. With TEAMS a whole CTA
+// computes a row segment. With OVERLAP launches overlap: a lane reads a row's bounds and its first entries while the
+// launch before still runs.
 
 #pragma once
 #include "params.h"
@@ -15,11 +16,13 @@
 
 // team does one piece with all warps of the workgroup.
 template <class S>
-__device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values, const uint4 *piece,
-                                     const typename S::Columns *__restrict__ b, const typename S::Sum *__restrict__ bias, void *__restrict__ c,
+__device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values,
+                                     const uint4 *piece, const typename S::Columns *__restrict__ b,
+                                     const typename S::Sum *__restrict__ bias, void *__restrict__ c,
                                      typename S::Sum *part, const Params &p) {
     __shared__ __align__(16) typename S::Sum others[WARPS - 1][S::SHARED];
-    u32 shift = __ffs(p.across) - 1, group = threadIdx.x >> shift, lane = threadIdx.x & (p.across - 1), warp = threadIdx.x / 32;
+    u32 shift = __ffs(p.across) - 1, group = threadIdx.x >> shift, lane = threadIdx.x & (p.across - 1),
+        warp = threadIdx.x / 32;
     uint4 w = __ldg(piece);
     S sums(lane, p);
     sums.entries(w.x, sums.inside(p) ? w.y : w.x, group, 32 * WARPS >> shift, colidx, values, b, p);
@@ -29,7 +32,7 @@ __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typ
     if (threadIdx.x >= p.across || !sums.inside(p)) return;
 #pragma unroll
     for (int i = 0; i < WARPS - 1; i++) sums.add(others[i], lane);
-    if (w.w != ALL) sums.leave(part + (size_t)w.w * p.ldp, p);
+    if (w.w != ALL) sums.store_partial(part + (size_t)w.w * p.ldp, p);
     else sums.store(c, bias, w.z, p);
 }
 #else
@@ -38,9 +41,11 @@ __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typ
 
 // multiply is the work of a thread.
 template <class S>
-__device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values,
-                                         const u32 *__restrict__ heavy, const typename S::Columns *__restrict__ b, const typename S::Sum *__restrict__ bias,
-                                         void *__restrict__ c, typename S::Sum *part, const Params &p) {
+__device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx,
+                                         const typename S::Values *__restrict__ values, const u32 *__restrict__ heavy,
+                                         const typename S::Columns *__restrict__ b,
+                                         const typename S::Sum *__restrict__ bias, void *__restrict__ c,
+                                         typename S::Sum *part, const Params &p) {
     u32 group = threadIdx.x >> (__ffs(p.across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (p.across - 1);
     u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // items before the rows
@@ -78,6 +83,6 @@ __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const u
     }
     sums.join(p.across, p.across * p.along);
     if (!busy || group != 0) return;
-    if (piece) sums.leave(part + (size_t)item * p.ldp, p);
+    if (piece) sums.store_partial(part + (size_t)item * p.ldp, p);
     else sums.store(c, bias, row, p);
 }

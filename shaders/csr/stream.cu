@@ -1,14 +1,13 @@
-// SpMM from compressed sparse rows by few columns of B, down to one: A is read once and hardly anything else, so it has to stream.
-// See csr.go for how work is shared out. A warp takes chunks of A in turn. Bulk copies bring a chunk's rows, columns and values to
-// its ring in shared memory, STAGES deep. Groups of `along` lanes take a row each, UNROLL of a lane's entries at a time, so that a row is
-// one or two waits for rows of B; a row that is long for them is left to the whole warp, and of one that exceeds a chunk each chunk leaves the
-// sums of its piece in the workspace, which phase 1 adds up. In which order a row is added up depends on its length and on the matrix's
-// average alone.
-//
-// What shared memory leaves of the first-level cache is where rows of B that are on their way wait: with less than 60 KB of it a matrix with scattered
-// columns takes a fifth longer.
-//
-// DOUBLE: f64, else f32. COLS: columns of B and C. SLOTS: entries of a chunk, at most; ROWS: its rows, at most.
+// Computes: C (rows × n) = alpha·A·B + beta·C for n = COLS of 1 to 4, A (rows × cols) in CSR, f32 or f64 (DOUBLE).
+// Tile: a chunk of A of at most SLOTS entries and ROWS rows for each warp at a time. `along` lanes take a row, UNROLL
+// entries of a lane at a time; the whole warp takes a row that is long for them. A row longer than a chunk leaves a
+// partial sum for each chunk in the workspace, which phase 1 adds. The order of a row's sum depends on its length and
+// the matrix's average length alone.
+// Data movement: bulk copies load a chunk's row pointers, columns and values into the warp's stage buffer in shared
+// memory, STAGES deep. Rows of B are gathered through L1: with less than 60 KB of L1 a matrix with scattered columns
+// takes a fifth longer.
+// Bound by: the bytes of A, which is read once.
+// Constants: ENTRY, DOUBLE, COLS, SLOTS, ROWS, STAGES, UNROLL.
 
 #include "params.h"
 #include "../include/bulk.cuh"
@@ -22,14 +21,15 @@ typedef float Elem;
 #endif
 
 #define ALL 0xffffffffu
-#define PIECE (1u << 31) // in a chunk's last word: the rest is the slot of a piece
+#define PIECE (1u << 31) // in a chunk's last word: its other bits are the slot of a segment
 
 // A stage has the pointers of a chunk's rows, its columns and its values, each from a multiple of four elements on.
 #define ROW_BYTES ((ROWS + 8) * 4)
 #define COLUMN_BYTES ((SLOTS + 8) * 4)
 #define STAGE_BYTES (ROW_BYTES + (SLOTS + 8) * (4 + (u32)sizeof(Elem)))
 
-// A chunk is some rows, the entries from `first` to `last` of row `row` and those behind it; `what` is how many rows, or with PIECE a slot.
+// A chunk is some rows, the entries from `first` to `last` of row `row` and those behind it; `what` is how many rows,
+// or with PIECE a slot.
 struct Chunk {
     u32 first, last, row, what;
 };
@@ -39,11 +39,13 @@ __device__ __forceinline__ Chunk chunk_at(const uint4 *chunks, u32 i, u32 count)
     return {w.x, w.y, w.z, w.w};
 }
 
-// copy_through brings bytes, a multiple of 16, to shared memory. They are not kept in the second-level cache, where rows of B belong.
+// copy_through loads bytes, a multiple of 16, into shared memory. They are not kept in L2, where rows of B belong.
 __device__ __forceinline__ void copy_through(u32 to, const void *from, u32 bytes, u32 barrier, u64 policy) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(from), "r"(bytes),
-                 "r"(barrier), "l"(policy)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+            "r"(to),
+        "l"(from), "r"(bytes), "r"(barrier), "l"(policy)
+        : "memory");
 }
 
 struct A {
@@ -51,10 +53,11 @@ struct A {
     const Elem *values;
 };
 
-// fetch begins to bring a chunk to a stage; a single lane calls it.
+// fetch starts loading a chunk into a stage; a single lane calls it.
 __device__ __forceinline__ void fetch(const A &a, const Chunk &k, u32 stage, u32 barrier, u64 policy) {
     constexpr u32 behind = 16 / sizeof(Elem) - 1; // what lies more than that behind the last entry may not be there
-    u32 from = k.first & ~3u, count = ((k.last + 3) & ~3u) - from, bytes = (((k.last + behind) & ~behind) - from) * (u32)sizeof(Elem);
+    u32 from = k.first & ~3u, count = ((k.last + 3) & ~3u) - from,
+        bytes = (((k.last + behind) & ~behind) - from) * (u32)sizeof(Elem);
     u32 row = k.row & ~3u, rows = ((k.row + (k.what & PIECE ? 1 : k.what) + 4) & ~3u) - row;
     barrier_expect(barrier, (rows + count) * 4 + bytes);
     copy_through(stage, a.rowptr + row, rows * 4, barrier, policy);
@@ -63,30 +66,38 @@ __device__ __forceinline__ void fetch(const A &a, const Chunk &k, u32 stage, u32
     copy_through(stage + ROW_BYTES + COLUMN_BYTES, a.values + from, bytes, barrier, policy);
 }
 
-// load reads the columns of a row of B, or zeros. (Predicated by hand: around branches the compiler would wait for each load before
-// the next.)
+// load reads the columns of a row of B, or zeros. (Predicated by hand: around branches the compiler would wait for each
+// load before the next.)
 __device__ __forceinline__ void load(Elem (&x)[COLS], const Elem *b, bool in) {
 #if COLS == 1
 #ifdef DOUBLE
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %2, 0; mov.f64 %0, 0d0000000000000000; @in ld.global.nc.f64 %0, [%1];}" : "=d"(x[0]) : "l"(b), "r"((u32)in));
+    asm volatile(
+        "{.reg .pred in; setp.ne.u32 in, %2, 0; mov.f64 %0, 0d0000000000000000; @in ld.global.nc.f64 %0, [%1];}"
+        : "=d"(x[0])
+        : "l"(b), "r"((u32)in));
 #else
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %2, 0; mov.f32 %0, 0f00000000; @in ld.global.nc.f32 %0, [%1];}" : "=f"(x[0]) : "l"(b), "r"((u32)in));
+    asm volatile("{.reg .pred in; setp.ne.u32 in, %2, 0; mov.f32 %0, 0f00000000; @in ld.global.nc.f32 %0, [%1];}"
+                 : "=f"(x[0])
+                 : "l"(b), "r"((u32)in));
 #endif
 #elif defined(DOUBLE)
 #pragma unroll
     for (int j = 0; j < COLS; j += 2)
-        asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0; mov.f64 %0, 0d0000000000000000; mov.f64 %1, 0d0000000000000000;\n\t"
-                     "@in ld.global.nc.v2.f64 {%0, %1}, [%2];}"
-                     : "=d"(x[j]), "=d"(x[j + 1])
-                     : "l"(b + j), "r"((u32)in));
+        asm volatile(
+            "{.reg .pred in; setp.ne.u32 in, %3, 0; mov.f64 %0, 0d0000000000000000; mov.f64 %1, 0d0000000000000000;\n\t"
+            "@in ld.global.nc.v2.f64 {%0, %1}, [%2];}"
+            : "=d"(x[j]), "=d"(x[j + 1])
+            : "l"(b + j), "r"((u32)in));
 #elif COLS == 2
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; @in ld.global.nc.v2.f32 {%0, %1}, [%2];}"
+    asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; "
+                 "@in ld.global.nc.v2.f32 {%0, %1}, [%2];}"
                  : "=f"(x[0]), "=f"(x[1])
                  : "l"(b), "r"((u32)in));
 #else
 #pragma unroll
     for (int j = 0; j < COLS; j += 4)
-        asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000;\n\t"
+        asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; "
+                     "mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000;\n\t"
                      "@in ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];}"
                      : "=f"(x[j]), "=f"(x[j + 1]), "=f"(x[j + 2]), "=f"(x[j + 3])
                      : "l"(b + j), "r"((u32)in));
@@ -94,7 +105,8 @@ __device__ __forceinline__ void load(Elem (&x)[COLS], const Elem *b, bool in) {
 }
 
 // entries adds up entries k, k + step and so on, of those before end; columns and values are a stage's.
-__device__ __forceinline__ void entries(Elem (&acc)[COLS], u32 k, u32 end, u32 step, const u32 *columns, const Elem *values, const Elem *b, u32 ldb) {
+__device__ __forceinline__ void entries(Elem (&acc)[COLS], u32 k, u32 end, u32 step, const u32 *columns,
+                                        const Elem *values, const Elem *b, u32 ldb) {
     for (; k < end; k += UNROLL * step) {
         Elem x[UNROLL][COLS];
 #pragma unroll
@@ -112,7 +124,7 @@ __device__ __forceinline__ void entries(Elem (&acc)[COLS], u32 k, u32 end, u32 s
     }
 }
 
-// join adds up the sums of neighbouring lanes, of so many each.
+// join adds the sums of `each` neighbouring lanes.
 __device__ __forceinline__ void join(Elem (&acc)[COLS], u32 lanes) {
     for (u32 d = 1; d < lanes; d *= 2)
 #pragma unroll
@@ -136,8 +148,9 @@ __device__ __forceinline__ void store(void *c, const Elem *bias, Elem (&acc)[COL
     if (p.store != F32 || p.beta != 0) {
 #pragma unroll
         for (u32 j = 0; j < COLS; j += 4)
-            store_quad(c, bias, p.store, row, col + j, min(p.n, col + COLS), p.ldc, p.beta,
-                       make_float4(acc[j], acc[min(j + 1, COLS - 1)], acc[min(j + 2, COLS - 1)], acc[min(j + 3, COLS - 1)]));
+            store_quad(
+                c, bias, p.store, row, col + j, min(p.n, col + COLS), p.ldc, p.beta,
+                make_float4(acc[j], acc[min(j + 1, COLS - 1)], acc[min(j + 2, COLS - 1)], acc[min(j + 3, COLS - 1)]));
         return;
     }
     float *to = (float *)c + (u64)row * p.ldc + col;
@@ -155,7 +168,8 @@ __device__ __forceinline__ void store(void *c, const Elem *bias, Elem (&acc)[COL
 }
 
 // add_slots is phase 1: a warp adds up the slots of a row in several pieces.
-__device__ __forceinline__ void add_slots(const uint4 *rows, void *c, const Elem *bias, const Elem *part, u32 warp, u32 lane, u32 col, const Params &p) {
+__device__ __forceinline__ void add_slots(const uint4 *rows, void *c, const Elem *bias, const Elem *part, u32 warp,
+                                          u32 lane, u32 col, const Params &p) {
     uint4 w = warp < p.items ? __ldg(rows + warp) : make_uint4(0, 0, 0, 0); // row, first slot, last + 1
     launches_before();
     launches_after();
@@ -169,8 +183,8 @@ __device__ __forceinline__ void add_slots(const uint4 *rows, void *c, const Elem
 }
 
 // multiply does what a chunk in a stage asks for.
-__device__ __forceinline__ void multiply(const Chunk &k, const unsigned char *stage, const Elem *b, const Elem *bias, void *c, Elem *part, u32 lane, u32 col,
-                                         const Params &p) {
+__device__ __forceinline__ void multiply(const Chunk &k, const unsigned char *stage, const Elem *b, const Elem *bias,
+                                         void *c, Elem *part, u32 lane, u32 col, const Params &p) {
     const u32 *pointers = (const u32 *)stage + (k.row & 3), *columns = (const u32 *)(stage + ROW_BYTES);
     const Elem *values = (const Elem *)(stage + ROW_BYTES + COLUMN_BYTES);
     u32 from = k.first & ~3u;
@@ -204,8 +218,9 @@ __device__ __forceinline__ void multiply(const Chunk &k, const unsigned char *st
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
-csr(const u32 *__restrict__ rowptr, const u32 *__restrict__ colidx, const Elem *__restrict__ values, const uint4 *__restrict__ heavy,
-    const Elem *__restrict__ b, const Elem *__restrict__ bias, void *__restrict__ c, Elem *part, const Params p) {
+    csr(const u32 *__restrict__ rowptr, const u32 *__restrict__ colidx, const Elem *__restrict__ values,
+        const uint4 *__restrict__ heavy, const Elem *__restrict__ b, const Elem *__restrict__ bias,
+        void *__restrict__ c, Elem *part, const Params p) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ u64 barriers[WARPS][STAGES];
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, col = blockIdx.y * COLS;
@@ -226,12 +241,13 @@ csr(const u32 *__restrict__ rowptr, const u32 *__restrict__ colidx, const Elem *
         barrier_fence();
     }
     __syncwarp();
-    // The chunks in the ring, the last of them not yet on its way.
+    // The chunks in the buffer, the last of them not yet on its way.
     Chunk chunks[STAGES];
 #pragma unroll
     for (u32 i = 0; i < STAGES; i++) {
         chunks[i] = chunk_at(list, number + i * stride, p.items);
-        if (lane == 0 && i + 1 < STAGES && number + i * stride < p.items) fetch(a, chunks[i], at + i * STAGE_BYTES, barrier + 8 * i, policy);
+        if (lane == 0 && i + 1 < STAGES && number + i * stride < p.items)
+            fetch(a, chunks[i], at + i * STAGE_BYTES, barrier + 8 * i, policy);
     }
     launches_before();
     launches_after();
@@ -242,7 +258,8 @@ csr(const u32 *__restrict__ rowptr, const u32 *__restrict__ colidx, const Elem *
             if (number >= p.items) return;
             constexpr u32 ahead = STAGES - 1;
             u32 free = (i + ahead) % STAGES;
-            if (lane == 0 && number + ahead * stride < p.items) fetch(a, chunks[free], at + free * STAGE_BYTES, barrier + 8 * free, policy);
+            if (lane == 0 && number + ahead * stride < p.items)
+                fetch(a, chunks[free], at + free * STAGE_BYTES, barrier + 8 * free, policy);
             Chunk k = chunks[i];
             chunks[i] = chunk_at(list, number + STAGES * stride, p.items);
             barrier_wait(barrier + 8 * i, parity);

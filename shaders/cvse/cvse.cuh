@@ -1,5 +1,5 @@
-// Where the CUDA kernels find their work: warps of a block have neighbouring panels of the format's order and
-// the same columns of C, so that they find each other's rows of B in the L1 cache.
+// Where the CUDA kernels find their work: the warps of a CTA have neighbouring panels of the format's order and the
+// same columns of C, so that they find each other's rows of B in L1.
 
 #pragma once
 #include "../include/panel.cuh"

@@ -2,7 +2,8 @@
 
 #include "../include/panel.glsl"
 
-// panelIn returns the panel that comes at a place of the order in which a kernel takes them that has B in shared memory.
+// panelIn returns the panel that comes at a place of the order in which a kernel takes them that has B in shared
+// memory.
 uint panelIn(uint slot) { return p.work.v[p.places + slot]; }
 
 // locate finds the workgroup's panel and the first of its cols columns of C.

@@ -33,7 +33,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "cvse", Args: panel.Args,
 		Params: spec.Params[panel.Params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)), panel.Splits),
 	},
 	Encode: encode, Adopt: adopt,
 	Launch: launch,

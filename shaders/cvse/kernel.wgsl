@@ -1,4 +1,7 @@
-// CVSE × dense through WebGPU.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in CVSE, f32, f16 or bf16, sums in f32, through WebGPU.
+// Tile: a workgroup computes a panel (V × 4·LX), an invocation (V × 4).
+// Data movement: panel.wgsl: values and columns through workgroup memory, rows of B straight from memory.
+// Bound by: FMA, for wide C; gathers of rows of B else.
 
 {{template "PANEL" .}}
 

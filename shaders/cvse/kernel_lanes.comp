@@ -1,4 +1,8 @@
-// CVSE × dense on cooperative matrices whose lanes are known.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in CVSE, f16, sums in f32, on cooperative matrices of a known lane
+// layout.
+// Tile: a subgroup computes a panel (V × 64·CHUNKS).
+// Data movement: panel_lanes.glsl: rows of B straight from memory to operand registers.
+// Bound by: gathers of rows of B.
 
 #version 460
 #pragma use_vulkan_memory_model

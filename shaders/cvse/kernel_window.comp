@@ -1,4 +1,8 @@
-// CVSE × dense on cooperative matrices whose lanes are known, with B staged in shared memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in CVSE, f16, sums in f32, on cooperative matrices of a known lane
+// layout.
+// Tile: a workgroup computes 2·WARPS panels (8 × 64 each).
+// Data movement: panel_window.glsl: windows of B (WINDOW × 64) in shared memory, all panels gather from there.
+// Bound by: shared-memory gathers. It serves panels that share most rows of B.
 
 #version 460
 #pragma use_vulkan_memory_model

@@ -1,11 +1,10 @@
-// Dense × dense on cooperative matrices, f16 with sums in f32.
-//
-// A workgroup computes a tile of ROWS × COLS, each of its SUBS subgroups a part of DOWN × ACROSS operations of TM×TN×TK. Steps
-// of STEP places k are brought to shared memory as the operands lie, and loaded from there by rows or by columns. While
-// one step is multiplied the next is on its way to registers. Sums go to C by way of shared memory too, TM rows of each
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16, sums in f32, on cooperative matrices (TM × TN × TK).
+// Tile: a workgroup computes (ROWS × COLS), each of SUBS subgroups DOWN × ACROSS operations.
+// Data movement: steps of STEP of k are loaded into shared memory as the operands lie, and read from there by rows or
+// by columns. The next step is prefetched to registers. Sums go to C through shared memory too, TM rows of each
 // subgroup at a time.
-//
-// Compile-time constants: ROWS and COLS, multiples of 64, and BESIDE, the subgroups side by side.
+// Bound by: shared memory and matrix units for large C, memory bandwidth for few columns.
+// Constants: ROWS and COLS (multiples of 64), BESIDE (subgroups side by side).
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -34,7 +33,8 @@ const uint LINE = STEP / 8 + 1; // uvec4 from a line to the next where lines lie
 const uint LEFT = ROWS * LINE, RIGHT = COLS * LINE; // uvec4 of an operand's step
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LEFTS = ROWS * STEP / 8 / LOCAL, RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation brings to a step
+const uint LEFTS = ROWS * STEP / 8 / LOCAL,
+           RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation loads for a step
 const uint WIDE = COLS / BESIDE, HIGH = ROWS / (SUBS / BESIDE); // a subgroup's part
 const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
@@ -47,7 +47,7 @@ shared uvec4 mem[2 * (ROWS + COLS) * (STEP / 8 + 1)]; // two steps; at the end, 
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
-// Load n of the invocation is of 8 elements: of which line from which place on, or of which lines at which place. The
+// Load n of the invocation has 8 elements: of one line from a place on, or of 8 lines at one place. The
 // operand's tile has that many lines.
 uint lineOf(Operand x, uint n, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
@@ -64,7 +64,7 @@ uvec4 fetch(Operand x, uint n, uint lines, uint i, uint k) {
     if (line >= x.lines || place >= p.cols) return uvec4(0);
     Run r = runOf(x, line, place);
     uvec4 v = Octets(r.line).v[r.at / 8];
-    if (x.along && place + 8 > p.cols) // what is not the line's any more can be read, but need not be 0
+    if (x.along && place + 8 > p.cols) // elements past the line can be read, but need not be 0
         for (uint e = p.cols - place; e < 8; e++) v[e / 2] &= e % 2 == 0 ? 0u : 0xffffu;
     return v;
 }
@@ -91,15 +91,22 @@ void main() {
     uint down = gl_SubgroupID / BESIDE * HIGH, across = gl_SubgroupID % BESIDE * WIDE;
     uvec4 lefts[LEFTS], rights[RIGHTS];
     SUM sums[DOWN * ACROSS];
-    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++) sums[i] = SUM(0.0);
-    [[unroll]] for (uint n = 0; n < LEFTS; n++) lefts[n] = fetch(l, n, ROWS, row, 0);
-    [[unroll]] for (uint n = 0; n < RIGHTS; n++) rights[n] = fetch(r, n, COLS, col, 0);
+    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++)
+        sums[i] = SUM(0.0);
+    [[unroll]] for (uint n = 0; n < LEFTS; n++)
+        lefts[n] = fetch(l, n, ROWS, row, 0);
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+        rights[n] = fetch(r, n, COLS, col, 0);
     for (uint k = 0, stage = 0; k < p.cols; k += STEP, stage = LEFT + RIGHT - stage) {
-        [[unroll]] for (uint n = 0; n < LEFTS; n++) mem[stage + slot(l, n, ROWS)] = lefts[n];
-        [[unroll]] for (uint n = 0; n < RIGHTS; n++) mem[stage + LEFT + slot(r, n, COLS)] = rights[n];
+        [[unroll]] for (uint n = 0; n < LEFTS; n++)
+            mem[stage + slot(l, n, ROWS)] = lefts[n];
+        [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+            mem[stage + LEFT + slot(r, n, COLS)] = rights[n];
         barrier();
-        [[unroll]] for (uint n = 0; n < LEFTS; n++) lefts[n] = fetch(l, n, ROWS, row, k + STEP);
-        [[unroll]] for (uint n = 0; n < RIGHTS; n++) rights[n] = fetch(r, n, COLS, col, k + STEP);
+        [[unroll]] for (uint n = 0; n < LEFTS; n++)
+            lefts[n] = fetch(l, n, ROWS, row, k + STEP);
+        [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+            rights[n] = fetch(r, n, COLS, col, k + STEP);
         [[unroll]] for (uint e = 0; e < STEP; e += TK) {
             OPERAND_B y[ACROSS];
             [[unroll]] for (uint j = 0; j < ACROSS; j++) {
@@ -112,16 +119,19 @@ void main() {
                 OPERAND_A a;
                 if (l.along) coopMatLoad(a, mem, stage + line * LINE + e / 8, LINE, BY_ROWS);
                 else coopMatLoad(a, mem, stage + e * PLACE(ROWS) + line / 8, PLACE(ROWS), BY_COLUMNS);
-                [[unroll]] for (uint j = 0; j < ACROSS; j++) sums[i * ACROSS + j] = coopMatMulAdd(a, y[j], sums[i * ACROSS + j]);
+                [[unroll]] for (uint j = 0; j < ACROSS; j++)
+                    sums[i * ACROSS + j] = coopMatMulAdd(a, y[j], sums[i * ACROSS + j]);
             }
         }
     }
     uint to = gl_SubgroupID * TM * OUT;
     [[unroll]] for (uint i = 0; i < DOWN; i++) {
         barrier();
-        [[unroll]] for (uint j = 0; j < ACROSS; j++) coopMatStore(sums[i * ACROSS + j], mem, to + j * TN / 4, OUT, BY_ROWS);
+        [[unroll]] for (uint j = 0; j < ACROSS; j++)
+            coopMatStore(sums[i * ACROSS + j], mem, to + j * TN / 4, OUT, BY_ROWS);
         barrier();
         for (uint t = gl_SubgroupInvocationID; t < TM * WIDE / 4; t += gl_SubgroupSize)
-            put(x, row + down + i * TM + t / (WIDE / 4), col + across + t % (WIDE / 4) * 4, uintBitsToFloat(mem[to + t / (WIDE / 4) * OUT + t % (WIDE / 4)]));
+            put(x, row + down + i * TM + t / (WIDE / 4), col + across + t % (WIDE / 4) * 4,
+                uintBitsToFloat(mem[to + t / (WIDE / 4) * OUT + t % (WIDE / 4)]));
     }
 }

@@ -1,4 +1,4 @@
-// The variants for CUDA: hopper.cu and hopper_parts.cu (warpgroup matrix instructions), kernel.cu (matrix instructions of warps), f32.cu.
+// The variants for CUDA: hopper.cu and hopper_split_k.cu (warpgroup matrix instructions), kernel.cu (matrix instructions of warps), f32.cu.
 
 package dense
 
@@ -21,7 +21,7 @@ type cudaTile struct {
 	stages     uint32
 	down       uint32 // blocks of a cluster below each other,
 	across     uint32 // and side by side
-	parts      uint32 // blocks that sum a part each of a tile, of hopper_parts.cu; 0: of the others
+	parts      uint32 // blocks that sum a part each of a tile, of hopper_split_k.cu; 0: of the others
 	turned     bool   // rows and cols are those of Cᵀ, whose tiles are written to a row-major C
 	warpRows   uint32 // of a warp's part, where warps multiply by themselves
 	warpCols   uint32
@@ -38,7 +38,6 @@ var cudaTiles = []cudaTile{
 	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1},
 	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1},
 	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1},
-	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 3, down: 1, across: 1, parts: 2, resident: 1},
 	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1},
 	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 4, down: 1, across: 1, parts: 2, resident: 1},
 	{name: "cuda_parts1_n128", hopper: true, rows: 128, cols: 128, stages: 7, down: 1, across: 2, parts: 1, resident: 1},
@@ -50,11 +49,8 @@ var cudaTiles = []cudaTile{
 	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1},
 	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1, resident: 1},
 	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1},
-	{name: "cuda_turned4_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 4, resident: 1},
 	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2, resident: 1},
-	{name: "cuda_turned4_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 4, resident: 1},
 	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1},
-	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1},
 	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1},
 	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1},
 	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1},
@@ -107,20 +103,20 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	v.Tile.Splits, v.Tile.Cluster = int(c.parts), int(c.down*c.across)
 	v.Consts = append(v.Consts, spec.Define("STAGES", c.stages))
 	if c.hopper {
-		v.Unit.Source, v.Unit.Arch = pick(c.parts > 0, "hopper_parts.cu", "hopper.cu"), "compute_90a"
+		v.Unit.Source, v.Unit.Arch = pick(c.parts > 0, "hopper_split_k.cu", "hopper.cu"), "compute_90a"
 		v.Need.Arch, v.Need.Exact, v.Overlaps, v.Maps = 90, true, true, 2
-		v.Consts = append(v.Consts, spec.Define("BLOCKS_DOWN", c.down), spec.Define("BLOCKS_ACROSS", c.across))
+		v.Consts = append(v.Consts, spec.Define("CLUSTER_ROWS", c.down), spec.Define("CLUSTER_COLS", c.across))
 		stage := c.rows*depth*2 + spec.Ceil(c.cols, slab(c.cols))*slab(c.cols)*depth*2
 		if c.turned {
 			stage = (c.rows + c.cols) * depth * 2
 			v.AnyOrder = false
 			v.Tile.Rows, v.Tile.Cols = int(c.cols), int(c.rows)
-			v.Consts = append(v.Consts, spec.Define("TURNED", 1))
+			v.Consts = append(v.Consts, spec.Define("TRANSPOSED", 1))
 		}
 		if c.parts > 0 {
 			exchange := include.ExchangeBytes(c.rows, c.cols, c.parts)
 			v.Local, v.Shared = [3]uint32{2*c.rows + 64, 1, 1}, c.stages*stage+256+exchange
-			v.Consts = append(v.Consts, spec.Define("PARTS", c.parts), spec.Define("EXCHANGE", exchange))
+			v.Consts = append(v.Consts, spec.Define("SPLITS", c.parts), spec.Define("EXCHANGE", exchange))
 		} else {
 			v.Local, v.Shared = [3]uint32{2*c.rows + 128, 1, 1}, c.stages*stage+512
 			v.Consts = append(v.Consts, spec.Define("BAND", band), spec.Define("MOST_BLOCKS", mostBlocks))

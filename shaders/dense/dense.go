@@ -32,7 +32,7 @@ var files embed.FS
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "dense", Args: spec.FormatArgs("a T", "stored u32", "work f32 written"),
-		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
+		Params: spec.Params[params](), Variants: spec.WithEpilogues(variants(), spec.TwoForms), Files: files,
 	},
 	Full: true, Encode: encodeSparse, EncodeQuantised: packQuantised, Adopt: adopt, Measure: measure,
 	Launch: launch, Suited: suited,
@@ -49,7 +49,7 @@ type params struct {
 	width         uint32 // of the grid in x
 	across        uint32 // tiles side by side
 	words         uint32 // of a row's bits in stored; 0: all elements are entries
-	whole, splits uint32 // tiles that one workgroup sums, and the parts of the sums of the others: pieces.cuh
+	whole, splits uint32 // tiles that one workgroup sums, and the parts of the sums of the others: work_tiles.cuh
 }
 
 // Bits of params.order: B is column-major, C is.

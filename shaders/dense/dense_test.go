@@ -269,7 +269,7 @@ func TestLanes(t *testing.T) {
 func TestLaunch(t *testing.T) {
 	covered := func(l spec.Launch) int { // tiles of 64×64; one block may take them all in turn
 		g, v := l.Passes[0].Groups, l.Passes[0].Variant
-		if v.Const("BLOCKS_DOWN") > 0 && g[0] > 0 {
+		if v.Const("CLUSTER_ROWS") > 0 && g[0] > 0 {
 			return math.MaxInt
 		}
 		return int(g[0]*g[1]*g[2]) * max(1, int(v.Const("ROWS")/64*v.Const("COLS")/64))

@@ -1,19 +1,21 @@
-// Dense × dense in f32, and on tensor cores in tf32.
-//
-// 128 threads compute a tile of 64×64. Steps of 16 places k go through registers to shared memory, where all operands lie
-// across: at each place the elements of 64 lines side by side. While one step is multiplied the next is on its way.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), ROWS = COLS = 64, TF32.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32 on CUDA cores or tf32 on tensor cores (TF32).
+// Tile: a CTA of 128 threads computes (64 × 64).
+// Data movement: steps of 16 of k go through registers to shared memory, where both operands lie across: for each k the
+// elements of 64 lines side by side. The next step is loaded while one is multiplied.
+// Bound by: FMA, or shared memory with TF32.
+// Constants: ENTRY, ELEM (half.cuh), ROWS = COLS = 64, TF32.
 
 #include "gemm.cuh"
 #include "../include/tf32.cuh"
 
 #define STEP 16
-#define PITCH 72  // elements from a place to the next
-#define LOADS 2   // of four elements that a thread brings to a step
+#define PITCH 72 // elements from a place to the next
+#define LOADS 2 // of four elements that a thread makes for a step
 
 // A thread's share of a step of an operand.
-struct Share { float4 v[LOADS]; };
+struct Share {
+    float4 v[LOADS];
+};
 
 // place_of and line_of are what load i of the thread is of.
 __device__ __forceinline__ u32 place_of(const Operand &x, int i) {
@@ -33,7 +35,7 @@ __device__ __forceinline__ void fetch(Share &s, const Operand &x, u32 i, u32 k, 
         float4 v = make_float4(0, 0, 0, 0);
         if (line < x.lines && place < cols) {
             v = __ldg((const float4 *)x.at(line, place));
-            if (x.along) { // leading dimensions are multiples of 8: what is not a line's can be read, but is not 0
+            if (x.along) { // leading dimensions are multiples of 8: elements past a line can be read, but are not 0
                 if (place + 1 >= cols) v.y = 0;
                 if (place + 2 >= cols) v.z = 0;
                 if (place + 3 >= cols) v.w = 0;
@@ -75,7 +77,8 @@ struct Sums {
 #pragma unroll
             for (int e = 0; e < 4; e++)
 #pragma unroll
-                for (int i = 0; i < 2; i++) v[i][e] = tf32(__float_as_uint(x[k + q + e / 2 * 4][down + 16 * i + e % 2 * 8 + g]));
+                for (int i = 0; i < 2; i++)
+                    v[i][e] = tf32(__float_as_uint(x[k + q + e / 2 * 4][down + 16 * i + e % 2 * 8 + g]));
 #pragma unroll
             for (int e = 0; e < 2; e++)
 #pragma unroll
@@ -100,7 +103,8 @@ struct Sums {
     __device__ __forceinline__ void step(const float (&x)[STEP][PITCH], const float (&y)[STEP][PITCH]) {
 #pragma unroll
         for (u32 k = 0; k < STEP; k++) {
-            float4 lo = *(const float4 *)&x[k][down], hi = *(const float4 *)&x[k][down + 4], w = *(const float4 *)&y[k][right];
+            float4 lo = *(const float4 *)&x[k][down], hi = *(const float4 *)&x[k][down + 4],
+                   w = *(const float4 *)&y[k][right];
             float v[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
 #pragma unroll
             for (int i = 0; i < 8; i++) {
@@ -121,10 +125,11 @@ struct Sums {
 #endif
 
 extern "C" __global__ void __launch_bounds__(128)
-    ENTRY(const float *__restrict__ a, const u32 *__restrict__ stored, const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
-          float *__restrict__, const __grid_constant__ Params p) {
+    ENTRY(const float *__restrict__ a, const u32 *__restrict__ stored, const float *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, float *__restrict__, const __grid_constant__ Params p) {
     __shared__ __align__(16) float tiles[2][2][STEP][PITCH];
-    u32 row = (blockIdx.x + blockIdx.z * p.width) / p.across * ROWS, col = (blockIdx.x + blockIdx.z * p.width) % p.across * COLS;
+    u32 row = (blockIdx.x + blockIdx.z * p.width) / p.across * ROWS,
+        col = (blockIdx.x + blockIdx.z * p.width) % p.across * COLS;
     if (row >= p.rows) return;
     Operand l = left(a, b, p), r = right(a, b, p);
     Sums sums;
@@ -137,5 +142,5 @@ extern "C" __global__ void __launch_bounds__(128)
         if (k + STEP < p.cols) fetch(x, l, row, k + STEP, p.cols), fetch(y, r, col, k + STEP, p.cols);
         sums.step(tiles[half][0], tiles[half][1]);
     }
-    sums.store({c, bias}, p, row, col, Again{a, b, stored, &p});
+    sums.store({c, bias}, p, row, col, Recompute{a, b, stored, &p});
 }

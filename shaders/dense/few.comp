@@ -1,10 +1,11 @@
-// Dense × few columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32, where A is what takes
-// time to read.
-//
-// A workgroup computes 16·DOWN rows by 8·TILES columns. Its subgroups take the chunks of 64 places in turn: each reads its own from
-// memory to registers, the next while one is multiplied. Lane (g, t) has octets t and t + 4 of rows g and g + 8 of each 16, which are
-// four operations' places 8t + 4e + i and 32 + 8t + 4e + i, and the columns TILES·g and on of these places' rows of B. Then the sums
-// of the subgroups are added up in their order.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, few columns, f16, sums in f32, on cooperative matrices of a known
+// lane layout (../include/lanes.glsl).
+// Tile: a workgroup computes (16·DOWN × 8·TILES). Its subgroups split K: they take chunks of 64 of k in turn, and their
+// sums are added in order at the end.
+// Data movement: each subgroup reads its chunk straight from memory to registers and prefetches the next. Lane (g, t)
+// has octets t and t + 4 of rows g and g + 8 of each 16, which are k = 8t + 4e + i and 32 + 8t + 4e + i of four
+// operations, and the columns TILES·g and on of these rows of B.
+// Bound by: the bytes of A.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -19,7 +20,7 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
 layout(constant_id = 2) const uint ROWS = 32;
-layout(constant_id = 3) const uint COLS = 8;        // 8, 16 or 32
+layout(constant_id = 3) const uint COLS = 8; // 8, 16 or 32
 layout(constant_id = 4) const uint RIGHT_ALONG = 0; // whether B is column-major
 
 #define ELEM F16
@@ -40,22 +41,24 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Dou
 
 struct Chunk {
     uvec4 a[4 * DOWN]; // octets t and t + 4 of rows g, then of g + 8
-    uvec2 b[16];       // by places
+    uvec2 b[16]; // by places
     uvec4 c[2 * TILES]; // by columns, if B is column-major
 };
 
-// fetch reads a chunk. Places past the last are those at the end: A has zeros there, or is cut. The table sees to it that
-// operands have less than 2^31 elements of B and octets of A.
+// fetch reads a chunk. Places past the last are those at the end: A has zeros there, or is cut. The table sees to it
+// that operands have less than 2^31 elements of B and octets of A.
 void fetch(out Chunk x, Operand l, Operand r, uint row, uint col, uint k) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3, pitch = l.ld / 8;
     [[unroll]] for (uint i = 0; i < 2 * DOWN; i++) {
         uint from = min(row + 8 * i + g, l.lines - 1) * pitch;
-        [[unroll]] for (uint o = 0; o < 2; o++) x.a[2 * i + o] = Octets(l.x).v[from + min(k / 8 + t + 4 * o, pitch - 1)];
+        [[unroll]] for (uint o = 0; o < 2; o++)
+            x.a[2 * i + o] = Octets(l.x).v[from + min(k / 8 + t + 4 * o, pitch - 1)];
     }
     if (RIGHT_ALONG != 0) {
         [[unroll]] for (uint j = 0; j < TILES; j++)
-            [[unroll]] for (uint o = 0; o < 2; o++)
-                x.c[2 * j + o] = Octets(r.x).v[min(col + TILES * g + j, r.lines - 1) * (r.ld / 8) + min(k / 8 + t + 4 * o, r.ld / 8 - 1)];
+            [[unroll]] for (uint o = 0; o < 2; o++) x.c[2 * j + o] =
+                Octets(r.x)
+                    .v[min(col + TILES * g + j, r.lines - 1) * (r.ld / 8) + min(k / 8 + t + 4 * o, r.ld / 8 - 1)];
     } else {
         uint j = col + TILES * g;
         if (j >= r.ld) j = 0;
@@ -70,31 +73,34 @@ void fetch(out Chunk x, Operand l, Operand r, uint row, uint col, uint k) {
 
 // cut replaces what lies from `left` places on by 0.
 uvec4 cut(uvec4 v, int left) {
-    [[unroll]] for (int e = 0; e < 4; e++) v[e] &= left >= 2 * e + 2 ? 0xffffffffu : left > 2 * e ? 0xffffu : 0;
+    [[unroll]] for (int e = 0; e < 4; e++)
+        v[e] &= left >= 2 * e + 2 ? 0xffffffffu : left > 2 * e ? 0xffffu : 0;
     return v;
 }
 
 void multiply(Chunk x, uint k) {
     uint t = gl_SubgroupInvocationID & 3;
     if (k + CHUNK > p.cols) {
-        [[unroll]] for (uint i = 0; i < 4 * DOWN; i++) x.a[i] = cut(x.a[i], int(p.cols) - int(k + 8 * t + i % 2 * 32));
-        if (RIGHT_ALONG != 0)
-            [[unroll]] for (uint i = 0; i < 2 * TILES; i++) x.c[i] = cut(x.c[i], int(p.cols) - int(k + 8 * t + i % 2 * 32));
+        [[unroll]] for (uint i = 0; i < 4 * DOWN; i++)
+            x.a[i] = cut(x.a[i], int(p.cols) - int(k + 8 * t + i % 2 * 32));
+        if (RIGHT_ALONG != 0) [[unroll]]
+            for (uint i = 0; i < 2 * TILES; i++) x.c[i] = cut(x.c[i], int(p.cols) - int(k + 8 * t + i % 2 * 32));
     }
     [[unroll]] for (uint o = 0; o < 2; o++)
         [[unroll]] for (uint e = 0; e < 2; e++) {
             OPERAND_B y[TILES];
             [[unroll]] for (uint j = 0; j < TILES; j++) {
                 if (RIGHT_ALONG != 0) y[j] = values8(uvec2(x.c[2 * j + o][2 * e], x.c[2 * j + o][2 * e + 1]));
-                else
-                    [[unroll]] for (uint i = 0; i < 4; i++) {
+                else [[unroll]]
+                    for (uint i = 0; i < 4; i++) {
                         f16vec2 two = unpackFloat2x16(x.b[8 * o + 4 * e + i][j / 2]);
                         y[j][i] = j % 2 == 0 ? two.x : two.y;
                     }
             }
             [[unroll]] for (uint i = 0; i < DOWN; i++) {
                 f16vec2 r0 = unpackFloat2x16(x.a[4 * i + o][2 * e]), r1 = unpackFloat2x16(x.a[4 * i + o][2 * e + 1]);
-                f16vec2 r2 = unpackFloat2x16(x.a[4 * i + 2 + o][2 * e]), r3 = unpackFloat2x16(x.a[4 * i + 2 + o][2 * e + 1]);
+                f16vec2 r2 = unpackFloat2x16(x.a[4 * i + 2 + o][2 * e]),
+                        r3 = unpackFloat2x16(x.a[4 * i + 2 + o][2 * e + 1]);
                 OPERAND_A a;
                 a[0] = r0.x;
                 a[1] = r0.y;
@@ -104,7 +110,8 @@ void multiply(Chunk x, uint k) {
                 a[5] = r2.y;
                 a[6] = r3.x;
                 a[7] = r3.y;
-                [[unroll]] for (uint j = 0; j < TILES; j++) sums[i * TILES + j] = coopMatMulAdd(a, y[j], sums[i * TILES + j]);
+                [[unroll]] for (uint j = 0; j < TILES; j++)
+                    sums[i * TILES + j] = coopMatMulAdd(a, y[j], sums[i * TILES + j]);
             }
         }
 }
@@ -113,7 +120,8 @@ void main() {
     uint row, col;
     if (!tileAt(row, col)) return;
     Operand x[2] = {left(), right()};
-    [[unroll]] for (uint i = 0; i < DOWN * TILES; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < DOWN * TILES; i++)
+        sums[i] = SUM(0.0);
     const uint turn = SUBS * CHUNK;
     uint k = gl_SubgroupID * CHUNK;
     if (k < p.cols) {
@@ -130,9 +138,8 @@ void main() {
     }
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3, mine = gl_SubgroupID * ROWS * PITCH;
     [[unroll]] for (uint i = 0; i < DOWN; i++)
-        [[unroll]] for (uint j = 0; j < TILES; j++)
-            [[unroll]] for (uint e = 0; e < 4; e++)
-                outs[mine + (16 * i + e / 2 * 8 + g) * PITCH + TILES * (2 * t + e % 2) + j] = sums[i * TILES + j][e];
+        [[unroll]] for (uint j = 0; j < TILES; j++) [[unroll]] for (uint e = 0; e < 4; e++)
+            outs[mine + (16 * i + e / 2 * 8 + g) * PITCH + TILES * (2 * t + e % 2) + j] = sums[i * TILES + j][e];
     barrier();
     for (uint n = gl_LocalInvocationIndex; n < ROWS * COLS / 4; n += 32 * SUBS) {
         uint r = n / (COLS / 4), c = n % (COLS / 4) * 4;

@@ -17,7 +17,9 @@ struct Operand {
     u32 ld, lines;
     bool along; // a line's elements lie side by side; else its neighbours' at the same place do
 
-    __device__ __forceinline__ const Elem *at(u32 i, u32 k) const { return x + (along ? (u64)i * ld + k : (u64)k * ld + i); }
+    __device__ __forceinline__ const Elem *at(u32 i, u32 k) const {
+        return x + (along ? (u64)i * ld + k : (u64)k * ld + i);
+    }
 };
 
 __device__ __forceinline__ Operand left(const Elem *a, const Elem *b, const Params &p) {
@@ -32,7 +34,7 @@ __device__ __forceinline__ Operand right(const Elem *a, const Elem *b, const Par
 
 // An output from the entries of A, one after the other: see result.cuh's Special. Bits of `stored` tell entries from
 // zeros that were filled in; where p.words, the words of a row of A, is 0 all elements are entries.
-struct Again {
+struct Recompute {
     const Elem *a, *b;
     const u32 *stored;
     const Params *p;

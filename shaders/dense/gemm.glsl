@@ -1,8 +1,8 @@
-// What the GLSL kernels share: the operands of the product as they lie, and outputs that are not finite. Needs ELEM, the
-// type of A and B, and ROWS and COLS, the tile of a workgroup.
+// What the GLSL kernels share: the operands of the product as they lie, and outputs that are not finite. Needs ELEM,
+// the type of A and B, and ROWS and COLS, the tile of a workgroup.
 //
-// A kernel computes tiles of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and columns
-// p.n are those of the product that it writes row by row.
+// A kernel computes tiles of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and
+// columns p.n are those of the product that it writes row by row.
 
 #include "../include/operands.glsl"
 
@@ -44,9 +44,12 @@ Run runOf(Operand x, uint i, uint k) {
 
 // Rows of codes are a multiple of 16 bytes long, and the scales lie behind them.
 uint codeBytes() { return (p.cols + 15) / 16 * 16; }
-uint codesOf(uint row, uint k) { return Words(at(uvec2(p.a), row, codeBytes())).v[k / 4]; } // that of column k in byte k % 4
+uint codesOf(uint row, uint k) {
+    return Words(at(uvec2(p.a), row, codeBytes())).v[k / 4];
+} // that of column k in byte k % 4
 float scaleOf(uint row, uint k) {
-    return Floats(at(at(uvec2(p.a), p.rows, codeBytes()), row, (p.cols + SCALE_COLS - 1) / SCALE_COLS * 4)).v[k / SCALE_COLS];
+    return Floats(at(at(uvec2(p.a), p.rows, codeBytes()), row, (p.cols + SCALE_COLS - 1) / SCALE_COLS * 4))
+        .v[k / SCALE_COLS];
 }
 float leftOf(Operand x, uint i, uint k) { return scaleOf(i, k) * level(codesOf(i, k), k % 4); }
 #else
@@ -69,9 +72,11 @@ bool tileAt(out uint row, out uint col) {
 #define SUMMED Operand[2]
 float entries(Operand x[2], uint row, uint col) {
     Terms sum = Terms(0, 0);
-    uvec2 bits = at(uvec2(p.stored), (p.order & C_COLUMNS) != 0 ? col : row, 4 * p.words); // of the row of A: those of entries
+    uvec2 bits =
+        at(uvec2(p.stored), (p.order & C_COLUMNS) != 0 ? col : row, 4 * p.words); // of the row of A: those of entries
     for (uint k = 0; k < p.cols; k++)
-        if (p.words == 0 || (Words4(bits).v[k / 32] >> (k % 32) & 1) != 0) addTerm(sum, leftOf(x[0], row, k), elementOf(x[1], col, k));
+        if (p.words == 0 || (Words4(bits).v[k / 32] >> (k % 32) & 1) != 0)
+            addTerm(sum, leftOf(x[0], row, k), elementOf(x[1], col, k));
     return total(sum);
 }
 #include "../include/repair.glsl"

@@ -1,7 +1,8 @@
-// Dense × dense on scalar units.
-//
-// 128 invocations compute a tile of 64×64, each 8 rows by 4 columns. Steps of 16 places k are brought to shared memory in
-// f32, where all operands lie across: at each place the elements of 64 lines side by side.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32, f16 or bf16, sums in f32, on scalar units.
+// Tile: a workgroup of 128 invocations computes (64 × 64), an invocation (8 × 4).
+// Data movement: steps of 16 of k are loaded into shared memory in f32, where both operands lie across: for each k the
+// elements of 64 lines side by side.
+// Bound by: FMA.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -16,9 +17,9 @@ layout(local_size_x = 128) in;
 
 #include "gemm.glsl"
 #ifdef QUANT
-#define BRING_LEFT bringCodes
+#define BRING_LEFT loadCodes
 #else
-#define BRING_LEFT bring
+#define BRING_LEFT loadStage
 #endif
 
 shared vec4 tiles[2][STEP * PITCH];
@@ -35,8 +36,8 @@ vec4 four(Run r) {
 #endif
 }
 
-// bring copies places k to k + STEP of lines i to i + 64 to tile t. What lies past the operand's end becomes 0.
-void bring(uint t, Operand x, uint i, uint k) {
+// loadStage copies places k to k + STEP of lines i to i + 64 to tile t. Elements past the operand's end become 0.
+void loadStage(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n;
         uint line = x.along ? at % 64 : at % 16 * 4, place = x.along ? at / 64 * 4 : at / 16;
@@ -47,19 +48,22 @@ void bring(uint t, Operand x, uint i, uint k) {
             continue;
         }
         // What is not a line's any more can be read, but need not be 0.
-        [[unroll]] for (uint e = 0; e < 4; e++) tiles[t][(place + e) * PITCH + line / 4][line % 4] = k + place + e < p.cols ? v[e] : 0;
+        [[unroll]] for (uint e = 0; e < 4; e++)
+            tiles[t][(place + e) * PITCH + line / 4][line % 4] = k + place + e < p.cols ? v[e] : 0;
     }
 }
 
 #ifdef QUANT
-// bringCodes is bring for quantised rows. Codes past the last column are 0.
-void bringCodes(uint t, Operand x, uint i, uint k) {
+// loadCodes is the same for quantised rows. Codes past the last column are 0.
+void loadCodes(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n, line = at % 64, place = at / 64 * 4;
         uint codes = 0;
         float s = 0;
-        if (i + line < x.lines && k + place < p.cols) codes = codesOf(i + line, k + place), s = scaleOf(i + line, k + place);
-        [[unroll]] for (uint e = 0; e < 4; e++) tiles[t][(place + e) * PITCH + line / 4][line % 4] = s * level(codes, e);
+        if (i + line < x.lines && k + place < p.cols)
+            codes = codesOf(i + line, k + place), s = scaleOf(i + line, k + place);
+        [[unroll]] for (uint e = 0; e < 4; e++)
+            tiles[t][(place + e) * PITCH + line / 4][line % 4] = s * level(codes, e);
     }
 }
 #endif
@@ -70,14 +74,16 @@ void main() {
     Operand x[2] = {left(), right()};
     uint down = gl_LocalInvocationIndex / 16 * 8, across = gl_LocalInvocationIndex % 16 * 4;
     vec4 acc[8];
-    [[unroll]] for (uint r = 0; r < 8; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < 8; r++)
+        acc[r] = vec4(0);
     for (uint k = 0; k < p.cols; k += STEP) {
         barrier();
         BRING_LEFT(0, x[0], row, k);
-        bring(1, x[1], col, k);
+        loadStage(1, x[1], col, k);
         barrier();
         for (uint e = 0; e < STEP; e++) {
-            vec4 lo = tiles[0][e * PITCH + down / 4], hi = tiles[0][e * PITCH + down / 4 + 1], w = tiles[1][e * PITCH + across / 4];
+            vec4 lo = tiles[0][e * PITCH + down / 4], hi = tiles[0][e * PITCH + down / 4 + 1],
+                 w = tiles[1][e * PITCH + across / 4];
             [[unroll]] for (uint r = 0; r < 4; r++) {
                 acc[r] += lo[r] * w;
                 acc[r + 4] += hi[r] * w;

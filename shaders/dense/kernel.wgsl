@@ -1,5 +1,8 @@
-// Dense × dense through WebGPU: the same work as kernel.comp. ELEM is the type of A and B. Sums have names of their own,
-// since an array would lie in memory.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32, f16 or bf16, sums in f32, through WebGPU.
+// Tile: a workgroup of 128 invocations computes (64 × 64), an invocation (8 × 4), as kernel.comp.
+// Data movement: steps of 16 of k are loaded into workgroup memory in f32.
+// Bound by: FMA.
+// Template: ELEM. Sums have names of their own, since an array would lie in memory.
 
 {{.HALF}}
 {{.NONFINITE}}
@@ -44,7 +47,9 @@ const PER = 1u; // elements of a word
 fn element(x: Operand, i: u32) -> f32 { return bitcast<f32>(word(x, i)); }
 {{else}}
 const PER = 2u;
-fn element(x: Operand, i: u32) -> f32 { return bitcast<f32>(widen((word(x, i / 2u) >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+fn element(x: Operand, i: u32) -> f32 {
+    return bitcast<f32>(widen((word(x, i / 2u) >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u));
+}
 {{end}}
 
 {{if .QUANT}}
@@ -53,11 +58,13 @@ const QUANT = {{.QUANT}}u;
 // Rows of codes are a multiple of 16 bytes long, and the scales lie behind them.
 fn code_words() -> u32 { return (p.cols + 15u) / 16u * 4u; }
 fn codes_of(row: u32, k: u32) -> u32 { return a[row * code_words() + k / 4u]; } // that of column k in byte k % 4
-fn scale_of(row: u32, k: u32) -> f32 { return bitcast<f32>(a[p.rows * code_words() + row * ((p.cols + 127u) / 128u) + k / 128u]); }
+fn scale_of(row: u32, k: u32) -> f32 {
+    return bitcast<f32>(a[p.rows * code_words() + row * ((p.cols + 127u) / 128u) + k / 128u]);
+}
 fn left_of(x: Operand, i: u32, k: u32) -> f32 { return scale_of(i, k) * level(codes_of(i, k), k % 4u); }
 
-// bring_codes is bring for quantised rows. Codes past the last column are 0.
-fn bring_codes(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
+// load_codes is the same for quantised rows. Codes past the last column are 0.
+fn load_codes(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / 4u; at = at + {{.LX}}u) {
         let line = at % 64u;
         let place = at / 64u * 4u;
@@ -84,9 +91,9 @@ fn pair(w: u32) -> vec2<f32> {
 {{end}}
 }
 
-// bring copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place the elements
-// of 64 lines side by side. What lies past the operand's end becomes 0.
-fn bring(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
+// load_stage copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place
+// the elements of 64 lines side by side. Elements past the operand's end become 0.
+fn load_stage(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / PER; at = at + {{.LX}}u) {
         var line = at / (STEP / PER);
         var place = at % (STEP / PER) * PER;
@@ -146,8 +153,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var acc{{$r}} = vec4<f32>();{{end}}
     for (var k = 0u; k < p.cols; k = k + STEP) {
         workgroupBarrier();
-        {{if .QUANT}}bring_codes{{else}}bring{{end}}(0u, l, row, k, t);
-        bring(TILE, r, col, k, t);
+        {{if .QUANT}}load_codes{{else}}load_stage{{end}}(0u, l, row, k, t);
+        load_stage(TILE, r, col, k, t);
         workgroupBarrier();
         for (var e = 0u; e < STEP; e = e + 1u) {
             let y = TILE + e * PITCH + across;

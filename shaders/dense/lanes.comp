@@ -1,14 +1,14 @@
-// Dense × dense with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A workgroup computes a tile of ROWS × COLS, each of its subgroups a part of 16·DOWN × 64, over all of the sum or one of
-// p.splits parts of it, whose sums another launch adds up. Steps of 32 places k are brought to shared memory as the operands lie; while one
-// is multiplied the next two are on their way to registers.
-//
-// Lane (g, t) multiplies places 8t to 8t+7 of a step: the first four in one operation, the others in the next. Where an operand
-// lies along the sum, these are an octet of a line: lines 2·DOWN·g and on of the part's rows, or 8g and on of its columns.
-// Where it lies across, the octet of a place is of these lines, and operands are put together of four places. Row h of operation i is
-// so line 2·DOWN·g + 2i + h, column g of operation j is 8g + j. Octets are kept where the eight lanes that read at a time find
-// different banks.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16, sums in f32, on cooperative matrices of a known lane layout
+// (../include/lanes.glsl).
+// Tile: a workgroup computes (ROWS × COLS), a subgroup (16·DOWN × 64), for all of K or one of p.splits ranges of it
+// (split-K), whose partial sums another launch adds.
+// Data movement: steps of 32 of k are loaded into shared memory as the operands lie; the next two are prefetched to
+// registers. Lane (g, t) multiplies k = 8t to 8t + 7 of a step: the first four in one operation, the others in the
+// next. Where an operand lies along the sum, these are an octet of a line: lines 2·DOWN·g and on of the subgroup's
+// rows, or 8g and on of its columns. Where it lies across, an octet is one k of these lines, and operands are made of
+// four of k. Row h of operation i is line 2·DOWN·g + 2i + h, column g of operation j is 8g + j. Octets are placed so
+// that the eight lanes that read at a time find different banks.
+// Bound by: shared memory and matrix units for large C, memory bandwidth for few columns.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -23,11 +23,12 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint ROWS = 128;
 layout(constant_id = 2) const uint COLS = 128;
-layout(constant_id = 3) const uint DOWN = 4;        // 2 or 4
-layout(constant_id = 4) const uint LEFT_ALONG = 1;  // whether operands lie along the sum; one of them does
+layout(constant_id = 3) const uint DOWN = 4; // 2 or 4
+layout(constant_id = 4) const uint LEFT_ALONG = 1; // whether operands lie along the sum; one of them does
 layout(constant_id = 5) const uint RIGHT_ALONG = 0;
-layout(constant_id = 6) const uint SHARED = 2048;   // uvec4 of shared memory: two steps, or 16 rows of each subgroup's output
-layout(constant_id = 7) const uint ADDS = 0;        // 1: what it does is to add up the parts of sums
+layout(constant_id = 6) const uint SHARED =
+    2048; // uvec4 of shared memory: two steps, or 16 rows of each subgroup's output
+layout(constant_id = 7) const uint ADDS = 0; // 1: what it does is to add up the parts of sums
 
 #define ELEM F16
 #include "gemm.glsl"
@@ -37,15 +38,16 @@ layout(constant_id = 7) const uint ADDS = 0;        // 1: what it does is to add
 const uint STEP = 32;
 const uint OCTETS = STEP / 8; // of a line
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LINES = 2 * DOWN;  // rows of the part that a lane has
-const uint LEFTS = ROWS * OCTETS / LOCAL, RIGHTS = COLS * OCTETS / LOCAL; // octets of an operand that each invocation brings to a step
-const uint PITCH = 17;        // vec4 from a row of output to the next
+const uint LINES = 2 * DOWN; // rows of the part that a lane has
+const uint LEFTS = ROWS * OCTETS / LOCAL,
+           RIGHTS = COLS * OCTETS / LOCAL; // octets of an operand that each invocation loads for a step
+const uint PITCH = 17; // vec4 from a row of output to the next
 
 shared uvec4 mem[SHARED];
 
 SUM sums[8 * DOWN]; // of operation (i, j): 8·i + j
 
-// Octet n of an invocation: of which line, or of which eight lines of an operand of so many that lies across, at which octet
+// Octet n of an invocation: its line, or its eight lines of an operand that lies across, and its octet
 // of places, or place.
 uint lineOf(uint n, bool along, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
@@ -56,7 +58,7 @@ uint placeOf(uint n, bool along, uint lines) {
     return along ? t % OCTETS : t / (lines / 8);
 }
 
-// fetch returns octet n of lines from i on at the step from place k on. What lies past the operand's end is what it ends with.
+// fetch returns octet n of lines from i on at the step from place k on. Past the operand's end it repeats the last one.
 // The table sees to it that an operand has less than 2^31 octets.
 uvec4 fetch(Operand x, uint n, bool along, uint lines, uint i, uint k) {
     uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8;
@@ -66,12 +68,13 @@ uvec4 fetch(Operand x, uint n, bool along, uint lines, uint i, uint k) {
 
 // cut replaces what lies from `left` places on by 0.
 uvec4 cut(uvec4 v, int left) {
-    [[unroll]] for (int e = 0; e < 4; e++) v[e] &= left >= 2 * e + 2 ? 0xffffffffu : left > 2 * e ? 0xffffu : 0;
+    [[unroll]] for (int e = 0; e < 4; e++)
+        v[e] &= left >= 2 * e + 2 ? 0xffffffffu : left > 2 * e ? 0xffffu : 0;
     return v;
 }
 
-// The octet of a line at an octet of places, and of eight lines at a place, of an operand's step. `each` is the lines of a
-// lane.
+// The octet of a line at an octet of places, and of eight lines at a place, of an operand's step. `each` is the lines
+// of a lane.
 uint alongAt(uint line, uint octet, uint each) { return (line ^ (line / each & 1)) * OCTETS + octet; }
 uint acrossAt(uint place, uint octet, uint lines) { return place * (lines / 8) + (octet ^ (place / 8 & 3) * 2); }
 
@@ -113,21 +116,21 @@ OPERAND_B columnOf(uint w0, uint w1, uint w2, uint w3, bool upper) {
 void multiply(uint left, uint right, uint down, uint across) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
     uvec4 a[8], b[8];
-    if (LEFT_ALONG != 0)
-        [[unroll]] for (uint n = 0; n < LINES; n++) a[n] = mem[left + alongAt(down + LINES * g + n, t, LINES)];
-    if (RIGHT_ALONG != 0)
-        [[unroll]] for (uint j = 0; j < 8; j++) b[j] = mem[right + alongAt(across + 8 * g + j, t, 8)];
+    if (LEFT_ALONG != 0) [[unroll]]
+        for (uint n = 0; n < LINES; n++) a[n] = mem[left + alongAt(down + LINES * g + n, t, LINES)];
+    if (RIGHT_ALONG != 0) [[unroll]]
+        for (uint j = 0; j < 8; j++) b[j] = mem[right + alongAt(across + 8 * g + j, t, 8)];
     [[unroll]] for (uint e = 0; e < 2; e++) {
-        if (LEFT_ALONG == 0)
-            [[unroll]] for (uint i = 0; i < 4; i++) {
+        if (LEFT_ALONG == 0) [[unroll]]
+            for (uint i = 0; i < 4; i++) {
                 if (DOWN == 4) a[i] = mem[left + acrossAt(8 * t + 4 * e + i, down / 8 + g, ROWS)];
                 else {
                     uvec4 v = mem[left + acrossAt(8 * t + 4 * e + i, down / 8 + g / 2, ROWS)];
                     a[i].xy = g % 2 == 0 ? v.xy : v.zw;
                 }
             }
-        if (RIGHT_ALONG == 0)
-            [[unroll]] for (uint i = 0; i < 4; i++) b[i] = mem[right + acrossAt(8 * t + 4 * e + i, across / 8 + g, COLS)];
+        if (RIGHT_ALONG == 0) [[unroll]]
+            for (uint i = 0; i < 4; i++) b[i] = mem[right + acrossAt(8 * t + 4 * e + i, across / 8 + g, COLS)];
         OPERAND_B y[8];
         [[unroll]] for (uint j = 0; j < 8; j++) {
             if (RIGHT_ALONG != 0) y[j] = operandOf(b[j][2 * e], b[j][2 * e + 1]);
@@ -135,21 +138,27 @@ void multiply(uint left, uint right, uint down, uint across) {
         }
         [[unroll]] for (uint i = 0; i < DOWN; i++) {
             OPERAND_A x;
-            if (LEFT_ALONG != 0) x = rowsOf(a[2 * i][2 * e], a[2 * i][2 * e + 1], a[2 * i + 1][2 * e], a[2 * i + 1][2 * e + 1]);
+            if (LEFT_ALONG != 0)
+                x = rowsOf(a[2 * i][2 * e], a[2 * i][2 * e + 1], a[2 * i + 1][2 * e], a[2 * i + 1][2 * e + 1]);
             else x = columns16(a[0][i], a[1][i], a[2][i], a[3][i]);
-            [[unroll]] for (uint j = 0; j < 8; j++) sums[8 * i + j] = coopMatMulAdd(x, y[j], sums[8 * i + j]);
+            [[unroll]] for (uint j = 0; j < 8; j++)
+                sums[8 * i + j] = coopMatMulAdd(x, y[j], sums[8 * i + j]);
         }
     }
 }
 
-// What an invocation brings to a step.
-struct Fetched { uvec4 l[LEFTS], r[RIGHTS]; };
+// The elements that an invocation loads for a step.
+struct Fetched {
+    uvec4 l[LEFTS], r[RIGHTS];
+};
 
 const bool LA = LEFT_ALONG != 0, RA = RIGHT_ALONG != 0;
 
 void fetchStep(out Fetched x, Operand l, Operand r, uint row, uint col, uint k) {
-    [[unroll]] for (uint n = 0; n < LEFTS; n++) x.l[n] = fetch(l, n, LA, ROWS, row, k);
-    [[unroll]] for (uint n = 0; n < RIGHTS; n++) x.r[n] = fetch(r, n, RA, COLS, col, k);
+    [[unroll]] for (uint n = 0; n < LEFTS; n++)
+        x.l[n] = fetch(l, n, LA, ROWS, row, k);
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+        x.r[n] = fetch(r, n, RA, COLS, col, k);
 }
 
 // step multiplies step s, which is kept from `stage` on, while the next two are on their way.
@@ -162,8 +171,10 @@ void step(inout Fetched x, Operand l, Operand r, uint row, uint col, uint down, 
         [[unroll]] for (uint n = 0; n < RIGHTS; n++)
             if (RA) x.r[n] = cut(x.r[n], int(p.cols) - int(k + 8 * placeOf(n, RA, COLS)));
     }
-    [[unroll]] for (uint n = 0; n < LEFTS; n++) mem[stage + slot(n, LA, ROWS, LINES)] = x.l[n];
-    [[unroll]] for (uint n = 0; n < RIGHTS; n++) mem[stage + left + slot(n, RA, COLS, 8)] = x.r[n];
+    [[unroll]] for (uint n = 0; n < LEFTS; n++)
+        mem[stage + slot(n, LA, ROWS, LINES)] = x.l[n];
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+        mem[stage + left + slot(n, RA, COLS, 8)] = x.r[n];
     barrier();
     fetchStep(x, l, r, row, col, k + 2 * STEP);
     multiply(stage, stage + left, down, across);
@@ -196,7 +207,8 @@ void put(Operand x[2], uint part, uint i, uint j, vec4 v) {
 
 // add adds the parts of sums up, in their order, and stores them: four columns of a row.
 void add() {
-    uint quads = (p.n + 3) / 4, i = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * LOCAL + gl_LocalInvocationIndex, row = i / quads, j = i % quads * 4;
+    uint quads = (p.n + 3) / 4, i = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * LOCAL + gl_LocalInvocationIndex,
+         row = i / quads, j = i % quads * 4;
     if (row >= p.rows) return;
     vec4 parts[8], v = vec4(0);
     [[unroll]] for (uint q = 0; q < 8; q++)
@@ -215,11 +227,13 @@ void main() {
         return;
     }
     uint piece = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, part = piece % p.splits, tile = piece / p.splits;
-    uint row = tile / p.across * ROWS, col = tile % p.across * COLS, lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3;
+    uint row = tile / p.across * ROWS, col = tile % p.across * COLS, lane = gl_SubgroupInvocationID, g = lane >> 2,
+         t = lane & 3;
     if (row >= p.rows) return;
     Operand x[2] = {left(), right()};
     uint down = gl_SubgroupID / (COLS / 64) * 16 * DOWN, across = gl_SubgroupID % (COLS / 64) * 64;
-    [[unroll]] for (uint i = 0; i < 8 * DOWN; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 8 * DOWN; i++)
+        sums[i] = SUM(0.0);
     uint steps = (p.cols + STEP - 1) / STEP, first = steps * part / p.splits, last = steps * (part + 1) / p.splits;
     if (first < last) sum(x[0], x[1], row, col, down, across, first, last);
     barrier();
@@ -228,10 +242,12 @@ void main() {
     uint mine = gl_SubgroupID * 16 * PITCH;
     [[dont_unroll]] for (uint i = 0; i < DOWN; i++) {
         [[unroll]] for (uint h = 0; h < 2; h++)
-            [[unroll]] for (uint e = 0; e < 2; e++)
-                [[unroll]] for (uint j = 0; j < 2; j++)
-                    mem[mine + (8 * h + g) * PITCH + 4 * t + 2 * e + j] = floatBitsToUint(vec4(sums[4 * j][2 * h + e], sums[4 * j + 1][2 * h + e], sums[4 * j + 2][2 * h + e], sums[4 * j + 3][2 * h + e]));
-        [[unroll]] for (uint j = 0; j < 8 * (DOWN - 1); j++) sums[j] = sums[j + 8];
+            [[unroll]] for (uint e = 0; e < 2; e++) [[unroll]] for (uint j = 0; j < 2; j++)
+                mem[mine + (8 * h + g) * PITCH + 4 * t + 2 * e + j] =
+                    floatBitsToUint(vec4(sums[4 * j][2 * h + e], sums[4 * j + 1][2 * h + e], sums[4 * j + 2][2 * h + e],
+                                         sums[4 * j + 3][2 * h + e]));
+        [[unroll]] for (uint j = 0; j < 8 * (DOWN - 1); j++)
+            sums[j] = sums[j + 8];
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         [[dont_unroll]] for (uint q = lane; q < 16 * 16; q += 32) {

@@ -99,8 +99,8 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	return share(v, paramsOf(p), p.Caps).variant
 }
 
-// shared is how tiles are shared out: see pieces.cuh and turns.cuh. A tile is what a cluster
-// computes: in hopper_parts.cu by parts of its sum, or two tiles of blocks side by side.
+// shared is how tiles are shared out: see work_tiles.cuh and stream_k.cuh. A tile is what a cluster
+// computes: in hopper_split_k.cu by parts of its sum, or two tiles of blocks side by side.
 type shared struct {
 	variant    *spec.Variant
 	blocks     uint32 // of a cluster
@@ -170,7 +170,7 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	return s
 }
 
-// suits tells whether clusters may share steps evenly: few of them should share a tile, and not nearly as many as there are tiles; and turns.cuh counts
+// suits tells whether clusters may share steps evenly: few of them should share a tile, and not nearly as many as there are tiles; and stream_k.cuh counts
 // steps in 32 bits. (hopper.cu with such shares took as long or longer.)
 func (s *shared) suits(x params, rest int64) bool {
 	t, _ := tileOf(s.variant)
@@ -244,7 +244,7 @@ func (s *shared) workspace() int64 {
 	case s.splits < 2:
 		return 0
 	}
-	const pair = 16 // columns that are added up together: parts.cuh
+	const pair = 16 // columns that are added up together: split_k.cuh
 	rows, cols := sides(s.variant)
 	return 4 * parts * int64(s.blocks) * int64(rows) * int64(max(pair, cols))
 }

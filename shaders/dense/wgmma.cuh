@@ -3,25 +3,32 @@
 #pragma once
 #include "../include/hopper.cuh"
 
-// wgmma_sum is d += l·r of 64×N×16 by four warps, N being 8 times d's first size. LT and RT tell that an operand lies across:
-// k after k (hopper.cuh's swizzled). Else it lies along: line after line of 64 places k, described likewise, without a slab.
-#define WGMMA_OF(N, TYPE, L, R, LT_, RT_)                                                                                                \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N "}, %" #L ", %" #R ", 1, 1, 1, %" #LT_ ", %" #RT_ ";" \
-                 : SUMS_##N : "l"(l), "l"(r), "n"(LT), "n"(RT))
-#define WGMMA_LEFT_OF(N, TYPE, A0, A1, A2, A3, R, ADD_)                                                                                                    \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #R ", %" #ADD_ ", 1, 1, 1;" \
-                 : SUMS_##N : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(r), "n"(ADD))
-// wgmma_left is wgmma_sum with l in registers, as mma's first operand, warp w having rows 16w to 16w + 15, and r across. It reads the
-// registers of a as it runs: they are not to be written before it is waited for. Without ADD it is d = l·r.
-#define WGMMA_LEFT(N, A0, A1, A2, A3, R, ADD_)                                                                                   \
-    template <int T, int ADD> __device__ __forceinline__ void wgmma_left(float (&d)[N / 8][4], const u32 (&a)[4], u64 r) {          \
-        if (T == BF16) WGMMA_LEFT_OF(N, "bf16", A0, A1, A2, A3, R, ADD_);                                                        \
-        else WGMMA_LEFT_OF(N, "f16", A0, A1, A2, A3, R, ADD_);                                                                   \
+// wgmma_sum is d += l·r of 64×N×16 by four warps, N being 8 times d's first size. LT and RT tell that an operand lies
+// across: k after k (hopper.cuh's swizzled). Else it lies along: line after line of 64 places k, described likewise,
+// without a slab.
+#define WGMMA_OF(N, TYPE, L, R, LT_, RT_) \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N \
+                 "}, %" #L ", %" #R ", 1, 1, 1, %" #LT_ ", %" #RT_ ";" \
+                 : SUMS_##N \
+                 : "l"(l), "l"(r), "n"(LT), "n"(RT))
+#define WGMMA_LEFT_OF(N, TYPE, A0, A1, A2, A3, R, ADD_) \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N \
+                 "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #R ", %" #ADD_ ", 1, 1, 1;" \
+                 : SUMS_##N \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(r), "n"(ADD))
+// wgmma_left is wgmma_sum with l in registers, as mma's first operand, warp w having rows 16w to 16w + 15, and r
+// across. It reads the registers of a as it runs: they are not to be written before it is waited for. Without ADD it is
+// d = l·r.
+#define WGMMA_LEFT(N, A0, A1, A2, A3, R, ADD_) \
+    template <int T, int ADD> \
+    __device__ __forceinline__ void wgmma_left(float(&d)[N / 8][4], const u32(&a)[4], u64 r) { \
+        if (T == BF16) WGMMA_LEFT_OF(N, "bf16", A0, A1, A2, A3, R, ADD_); \
+        else WGMMA_LEFT_OF(N, "f16", A0, A1, A2, A3, R, ADD_); \
     }
-#define WGMMA(N, L, R, LT_, RT_)                                                                                          \
-    template <int T, int LT, int RT> __device__ __forceinline__ void wgmma_sum(float (&d)[N / 8][4], u64 l, u64 r) {       \
-        if (T == BF16) WGMMA_OF(N, "bf16", L, R, LT_, RT_);                                                                \
-        else WGMMA_OF(N, "f16", L, R, LT_, RT_);                                                                           \
+#define WGMMA(N, L, R, LT_, RT_) \
+    template <int T, int LT, int RT> __device__ __forceinline__ void wgmma_sum(float(&d)[N / 8][4], u64 l, u64 r) { \
+        if (T == BF16) WGMMA_OF(N, "bf16", L, R, LT_, RT_); \
+        else WGMMA_OF(N, "f16", L, R, LT_, RT_); \
     }
 
 WGMMA(8, 4, 5, 6, 7)

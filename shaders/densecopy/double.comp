@@ -1,4 +1,7 @@
-// Copies a dense matrix of f64 from or to one of any type. See densecopy.go for how work is shared out.
+// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices, src or dst of f64.
+// Tile: a workgroup copies 1024 words of dst (densecopy.go).
+// Data movement: straight through registers; a transposition goes through shared memory.
+// Bound by: memory bandwidth.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -14,7 +17,7 @@ layout(local_size_x = 32, local_size_y = 4) in;
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer Doubles { double v[]; };
 
-// src's elements of the workgroup's tile where src is turned: element e of line l is
+// src's elements of the workgroup's tile where src is transposed: element e of line l is
 // tile[e - e0][l - l0].
 shared double tile[65][33];
 
@@ -29,11 +32,10 @@ double load(uint l, uint e) {
 }
 
 // value returns what goes to element e of dst's line l, before scaling. l is in the tile.
-double value(uint l, uint e, uint l0, int e0) {
-    return p.turned != 0 ? tile[int(e) - e0][l - l0] : load(l, e);
-}
+double value(uint l, uint e, uint l0, int e0) { return p.turned != 0 ? tile[int(e) - e0][l - l0] : load(l, e); }
 
-// scale returns what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where that is all.
+// scale returns what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where that
+// is all.
 double scale(double x, double y, uint l, uint e) {
     if (betaOf() != 0) x = alphaOf() * x + betaOf() * y;
     else if (alphaOf() != 1) x = alphaOf() * x;

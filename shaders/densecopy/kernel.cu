@@ -1,4 +1,9 @@
-// Copies a dense matrix. See densecopy.go for how work is shared out.
+// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices of any 16- or 32-bit type, order and stride.
+// Tile: a CTA copies 1024 words of dst: (32 × 32) where src and dst differ in order, else as long a run as the lines
+// allow (densecopy.go).
+// Data movement: straight through registers; a transposition goes through shared memory, so that reads and writes are
+// both coalesced.
+// Bound by: memory bandwidth.
 
 #include "params.h"
 #include "../include/epilogue.cuh"
@@ -14,7 +19,8 @@ __device__ __forceinline__ u32 load(const void *src, u32 l, u32 e, const Params 
     return __float_as_uint(p.stype == F16 ? widen_lo<F16>(h) : widen_lo<BF16>(h));
 }
 
-// scale returns what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where that is all.
+// scale returns what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where that
+// is all.
 __device__ __forceinline__ float scale(u32 x, float y, const float *bias, u32 l, u32 e, const Params &p) {
     float f = __uint_as_float(x);
     if (p.beta != 0) f = fmaf(p.alpha, f, p.beta * y);
@@ -22,7 +28,7 @@ __device__ __forceinline__ float scale(u32 x, float y, const float *bias, u32 l,
     return p.store > 3 ? epilogue(f, p.store, bias, l, e) : f;
 }
 
-// Tile is src's elements of the workgroup's tile where src is turned: element e of line l is
+// Tile is src's elements of the workgroup's tile where src is transposed: element e of line l is
 // v[e - e0][l - l0].
 struct Tile {
     u32 v[65][33];
@@ -34,7 +40,7 @@ __device__ __forceinline__ u32 value(const Tile &t, const void *src, u32 l, u32 
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-densecopy(const void *__restrict__ src, const float *__restrict__ bias, u32 *dst, const Params p) {
+    densecopy(const void *__restrict__ src, const float *__restrict__ bias, u32 *dst, const Params p) {
     __shared__ Tile tile;
     u32 type = store_type(p.store);
     u32 number = blockIdx.x + blockIdx.z * p.width;
@@ -72,7 +78,8 @@ densecopy(const void *__restrict__ src, const float *__restrict__ bias, u32 *dst
         u32 *word = dst + first / 2 + w;
         bool both = lo && (hi || wraps);
         u32 old = p.beta != 0 || !both ? *word : 0;
-        float y0 = type == F16 ? widen_lo<F16>(old) : widen_lo<BF16>(old), y1 = type == F16 ? widen_hi<F16>(old) : widen_hi<BF16>(old);
+        float y0 = type == F16 ? widen_lo<F16>(old) : widen_lo<BF16>(old),
+              y1 = type == F16 ? widen_hi<F16>(old) : widen_hi<BF16>(old);
         if (lo) y0 = scale(x0, y0, bias, l, e, p);
         if (hi || wraps) y1 = scale(x1, y1, bias, wraps ? l + 1 : l, wraps ? 0 : e + 1, p);
         u32 y = narrow(y0, y1, type);

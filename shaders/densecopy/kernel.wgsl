@@ -1,9 +1,12 @@
-// Copies a dense matrix. See densecopy.go for how work is shared out.
+// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices of any 16- or 32-bit type, order and stride.
+// Tile: a workgroup copies 1024 words of dst (densecopy.go).
+// Data movement: straight through registers; a transposition goes through workgroup memory.
+// Bound by: memory bandwidth.
 
 {{.HALF}}
 {{.EPILOGUE}}
 
-// src's elements of the workgroup's tile where src is turned: element e of line l is
+// src's elements of the workgroup's tile where src is transposed: element e of line l is
 // tile[(e - e0)·33 + l - l0].
 var<workgroup> tile: array<u32, 2145>; // 65·33
 
@@ -20,8 +23,8 @@ fn value(l: u32, e: u32, l0: u32, e0: i32) -> u32 {
     return load(l, e);
 }
 
-// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where
-// that is all.
+// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself
+// where that is all.
 fn scale(x: u32, y: u32, l: u32, e: u32) -> u32 {
     var z = x;
     if (nonzero(p.beta)) {

@@ -1,5 +1,5 @@
-// Two elements of 16 bits, in kernel.comp and double.comp. A NUMBER is what load, value and scale return; SHORTENED
-// rounds one to an element and LENGTHENED is the way back; BETA is the parameter.
+// Two elements of 16 bits, in kernel.comp and double.comp. NUMBER is the type that load, value and scale return;
+// SHORTENED rounds one to an element and LENGTHENED is the way back; BETA is the parameter.
 
 // pair writes word w of line l, of 16-bit elements.
 void pair(uint l, uint w, uint l0, int e0) {

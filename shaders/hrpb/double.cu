@@ -1,18 +1,13 @@
-// HRPB × dense in f64 on the matrix units of compute capability 8.0 and 9.0.
-//
-// A team of one, two or four warps of a workgroup multiplies one part by COLS columns of B, each warp some of its blocks: the
-// longer the part, the larger the team.
-//
-// The panel's rows sit on the instruction's m and columns of B on its n = 8. Bit i of the low word of a brick's pattern is lane
-// i's slot of the A operand, row i/4 of column i%4; the high word holds rows 8 to 15. So a lane finds its values by counting the
-// bits below its own. A block is two bricks: k slots 0 to 3 are the first's columns, 4 to 7 the second's.
-//
-// A lane needs of B the row of column lane%4 of each brick. It reads 16 bytes of it at a time, columns 2g and 2g+1 of 16 (g =
-// lane/4), which are columns g of two instructions: as B is so read in whole lines of cache, it needs no shared memory. Of the
-// sums a lane then has columns 4q to 4q+3 of 16 (q = lane%4) in rows g and g + 8. The rows of B, the values, and the patterns and
-// columns to find them by are read one, one and two blocks ahead.
-//
-// Compile-time constants: COLS, a multiple of 16, WARPS = 4, BLOCK = 8.
+// Computes: C = alpha·A·B + beta·C in f64, A (rows × cols) in HRPB, on the f64 matrix units of compute capability 8.0
+// and 9.0.
+// Tile: a team of one, two or four warps computes (16 × COLS) for a run of a panel's blocks, as kernel.cu. Rows on the
+// instruction's m, columns of B on its n = 8. k slots 0 to 3 are the first brick's columns, 4 to 7 the second's.
+// Data movement: straight to registers. A lane reads 16 bytes of a row of B at a time, columns 2g and 2g + 1 of 16 (g =
+// lane/4), which are column g of two instructions: B is read in whole cache lines and needs no shared memory. Rows of
+// B, values, and patterns with columns are prefetched one, one and two blocks ahead. A lane then has columns 4q to 4q +
+// 3 of 16 (q = lane%4) in rows g and g + 8.
+// Bound by: gathers of rows of B from L2.
+// Constants: COLS (a multiple of 16), WARPS = 4, BLOCK = 8.
 
 #define DOUBLE
 #include "params.h"
@@ -29,14 +24,19 @@ struct Chunk {
     double v[2][4];
 };
 
-// mma adds the products of a block and eight columns of B, of which a lane holds b0 and b1, to d[h][0] and d[h][2].
-__device__ __forceinline__ void mma(double &d0, double &d1, double &d2, double &d3, const double (&a)[4], double b0, double b1) {
+// mma adds the products of a block and eight columns of B to d[h][0] and d[h][2]. A lane holds b0 and b1.
+__device__ __forceinline__ void mma(double &d0, double &d1, double &d2, double &d3, const double (&a)[4], double b0,
+                                    double b1) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+d"(d0), "+d"(d1), "+d"(d2), "+d"(d3)
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+d"(d0), "+d"(d1), "+d"(d2), "+d"(d3)
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
 #else
-#define MMA(x, y, a, b) asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(x), "+d"(y) : "d"(a), "d"(b))
+#define MMA(x, y, a, b) \
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" \
+                 : "+d"(x), "+d"(y) \
+                 : "d"(a), "d"(b))
     MMA(d0, d1, a[0], b0);
     MMA(d2, d3, a[1], b0);
     MMA(d0, d1, a[2], b1);
@@ -66,8 +66,8 @@ __device__ __forceinline__ void values(double (&a)[4], uint4 w, const u32 *block
 
 __device__ __forceinline__ bool is_finite(double x) { return (__double2hiint(x) & 0x7ff00000) != 0x7ff00000; }
 
-// An output from the entries of a panel's blocks alone, where a sum that padding may have touched is not finite: a structural
-// zero must not touch B, and the class of the result must not depend on the order of summation.
+// An output from the entries of a panel's blocks alone, where a sum that padding may have touched is not finite: a
+// structural zero must not touch B, and the class of the result must not depend on the order of summation.
 static __device__ __noinline__ double mended64(Matrix m, u32 ldb, u32 first, u32 last, u32 row, u32 col) {
     double sum = 0;
     u32 seen = 0; // 1: +Inf, 2: -Inf, 4: NaN, from operands that are not finite
@@ -79,7 +79,8 @@ static __device__ __noinline__ double mended64(Matrix m, u32 ldb, u32 first, u32
             for (u32 c = 0; c < 4; c++) {
                 u32 bit = row % 8 * 4 + c;
                 if (i % 2 != row / 8 || !(w >> bit & 1)) continue;
-                double x = values[__popc(w & ((1u << bit) - 1))], y = m.b[(u64)m.columns[(u64)q * BLOCK + i / 2 * 4 + c] * ldb + col], t = x * y;
+                double x = values[__popc(w & ((1u << bit) - 1))],
+                       y = m.b[(u64)m.columns[(u64)q * BLOCK + i / 2 * 4 + c] * ldb + col], t = x * y;
                 if (is_finite(x) && is_finite(y)) sum += t;
                 else seen |= t != t ? 4 : t > 0 ? 1 : 2;
             }
@@ -91,10 +92,11 @@ static __device__ __noinline__ double mended64(Matrix m, u32 ldb, u32 first, u32
     return seen == 1 ? inf : seen == 2 ? -inf : sum;
 }
 
-// finish64 writes the sums of columns col and col + 1 of a panel's row to C, whatever they are. The panel's blocks are from first
-// to last - 1.
-static __device__ __noinline__ void finish64(const Params *p, double *c, const double *bias, Matrix m, const u32 *places, u32 panel, u32 first,
-                                             u32 last, u32 r, u32 col, double2 v) {
+// finish64 writes the sums of columns col and col + 1 of a panel's row to C, whatever they are. The panel's blocks are
+// from first to last - 1.
+static __device__ __noinline__ void finish64(const Params *p, double *c, const double *bias, Matrix m,
+                                             const u32 *places, u32 panel, u32 first, u32 last, u32 r, u32 col,
+                                             double2 v) {
     u32 row = row_in(*p, places, panel * ROWS + r);
     double x[2] = {v.x, v.y}, alpha = alpha_of(*p), beta = beta_of(*p);
     if (row >= p->rows) return;
@@ -107,7 +109,8 @@ static __device__ __noinline__ void finish64(const Params *p, double *c, const d
 }
 
 // add_slots64 is phase 1: a warp adds up one row of a split panel's slots.
-static __device__ __noinline__ void add_slots64(const Params *p, const uint4 *work, Matrix m, double *c, const double *bias, const double *part, u32 number) {
+static __device__ __noinline__ void add_slots64(const Params *p, const uint4 *work, Matrix m, double *c,
+                                                const double *bias, const double *part, u32 number) {
     u32 row = number % ROWS;
     if (number / ROWS >= p->items) return;
     uint4 w = work[p->parts + number / ROWS];
@@ -125,11 +128,12 @@ static __device__ __noinline__ void add_slots64(const Params *p, const uint4 *wo
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    hrpb(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const u32 *__restrict__ packed,
-         const double *__restrict__ b, const double *__restrict__ bias, double *__restrict__ c, double *__restrict__ part,
-         const __grid_constant__ Params p) {
+    hrpb(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes,
+         const u32 *__restrict__ packed, const double *__restrict__ b, const double *__restrict__ bias,
+         double *__restrict__ c, double *__restrict__ part, const __grid_constant__ Params p) {
     __shared__ double2 team[WARPS][4][32];
-    u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
+    u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width,
+        base = blockIdx.y * COLS;
     Matrix matrix = {columns, sizes, packed, b};
     if (p.phase == 1) {
         launches_before();
@@ -194,12 +198,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     }
 
     // Where the sums go: C, or the slot.
-    bool whole = w.w == NO_SLOT, plain = !whole || p.store == F64 && alpha_of(p) == 1 && beta_of(p) == 0 && (p.ldc & 1) == 0;
+    bool whole = w.w == NO_SLOT,
+         plain = !whole || p.store == F64 && alpha_of(p) == 1 && beta_of(p) == 0 && (p.ldc & 1) == 0;
     auto put = [&](u32 r, u32 col, double2 x) { // columns col and col + 1 of row r of the panel
         if (col >= p.n) return;
         u32 row = whole ? row_in(p, (const u32 *)work, w.x * ROWS + r) : w.w * ROWS + r;
         double *to = whole ? c + (u64)row * p.ldc + col : part + (u64)row * p.ldp + col;
-        if (!whole || plain && row < p.rows && col + 1 < p.n && is_finite(x.x) && is_finite(x.y)) __stcs((double2 *)to, x); // it is B that is to stay in the cache
+        if (!whole || plain && row < p.rows && col + 1 < p.n && is_finite(x.x) && is_finite(x.y))
+            __stcs((double2 *)to, x); // it is B that is to stay in the cache
         else finish64(&p, c, bias, matrix, (const u32 *)work, w.x, w.y, w.z, r, col, x);
     };
     if (mine.shift == 0) {
@@ -218,7 +224,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     for (int i = 0; i < CHUNKS; i++) {
         __syncthreads();
 #pragma unroll
-        for (int e = 0; e < 4; e++) team[warp][e][lane] = make_double2(acc[i].v[e / 2][e % 2 * 2], acc[i].v[e / 2][e % 2 * 2 + 1]);
+        for (int e = 0; e < 4; e++)
+            team[warp][e][lane] = make_double2(acc[i].v[e / 2][e % 2 * 2], acc[i].v[e / 2][e % 2 * 2 + 1]);
         __syncthreads();
         if (!mine.busy) continue;
 #pragma unroll 1

@@ -1,6 +1,7 @@
-// What the kernels for CUDA share: which part a warp works on, and what is rare: sums that are not finite, C of any kind, and the
-// sums of split panels. Elem is the element type, BLOCK the active columns of a block, WARPS those of a workgroup. With OVERLAP
-// launches overlap: what a warp has to do, and which columns its first block has, it reads while the launch before still runs.
+// What the CUDA kernels share: which work item a warp has, and the rare paths: sums that are not finite, C of any kind,
+// and the partial sums of split panels. Elem is the element type, BLOCK the active columns of a block, WARPS those of a
+// CTA. With OVERLAP launches overlap: a warp reads its work item and its first block's columns while the launch before
+// still runs.
 
 #pragma once
 #include "../include/result.cuh"
@@ -18,12 +19,12 @@ __device__ __forceinline__ const void *step(const void *p, u32 n, u32 size) {
     return q;
 }
 
-// Share is what a warp has to do: some blocks of a part, alone or as a member of a team of 2^shift warps of its workgroup.
+// Share is a warp's work: some blocks of a work item, alone or in a team of 2^shift warps of its CTA.
 struct Share {
     uint4 part; // of the work list: panel, first block, last + 1, slot
     u32 shift, member;
     u32 skip, count; // of the part's blocks
-    bool busy;       // there is such a part
+    bool busy; // there is such a part
 
     // Of the workgroup's parts those for teams of four warps come first, then of two, then of one.
     __device__ __forceinline__ Share(const uint4 *work, const Params &p, u32 group, u32 warp) {
@@ -31,7 +32,8 @@ struct Share {
         shift = 2;
         if (group >= p.fours) {
             shift = 1, item = 2 * group - p.fours + warp / 2, last = p.fours + p.twos;
-            if (item - warp / 2 >= last) shift = 0, item = 4 * group - 3 * p.fours - 2 * ((p.twos + 1) & ~1u) + p.twos + warp, last = p.items;
+            if (item - warp / 2 >= last)
+                shift = 0, item = 4 * group - 3 * p.fours - 2 * ((p.twos + 1) & ~1u) + p.twos + warp, last = p.items;
         }
         member = warp & ((1 << shift) - 1);
         busy = item < last;
@@ -74,16 +76,17 @@ __device__ __forceinline__ u32 row_in(const Params &p, const u32 *places, u32 pl
 }
 
 // finish writes four neighbouring sums of a panel's row to C, whatever they are and wherever.
-static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, const u32 *places, u32 panel, u32 first, u32 last, u32 row, u32 col,
-                                           float4 v) {
-    Out<Params>(to, *p).store(row_in(*p, places, panel * ROWS + row), col, v, [&](u32, u32 j) { return entries(m, p->ldb, first, last, row, j); });
+static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, const u32 *places, u32 panel, u32 first,
+                                           u32 last, u32 row, u32 col, float4 v) {
+    Out<Params>(to, *p).store(row_in(*p, places, panel * ROWS + row), col, v,
+                              [&](u32, u32 j) { return entries(m, p->ldb, first, last, row, j); });
 }
 
 // add_slots is phase 1: a warp adds up one row of a split panel's slots.
-static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work, Matrix m, Dest to, const float *part, u32 number) {
+static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work, Matrix m, Dest to, const float *part,
+                                              u32 number) {
     u32 row = number % ROWS, col = blockIdx.y * 128 + threadIdx.x % 32 * 4;
     if (number / ROWS >= p->items || col >= p->n) return;
     uint4 w = work[p->parts + number / ROWS];
     finish(p, to, m, (const u32 *)work, w.x, w.y, w.z, row, col, sum_slots<ROWS>(*p, w, part, row, col));
 }
-

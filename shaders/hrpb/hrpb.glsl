@@ -1,19 +1,21 @@
-// What the GLSL kernels share: parts and blocks, elements, sums over a row's entries alone, C, and phase 1.
-// Needs ELEM, the type of A and B, and BLOCK, the active columns of a block, or HEIGHT: then a panel is a strip of so many rows, and
-// parts are vectors of it in place of blocks.
+// What the GLSL kernels share: work items and blocks, elements, sums over a row's entries alone, C, and phase 1. Needs
+// ELEM, the type of A and B, and BLOCK, the active columns of a block, or HEIGHT: then a panel is a strip of HEIGHT
+// rows, and work items count its vectors in place of blocks.
 
 #include "../include/operands.glsl"
 
 #ifdef HEIGHT
 #define ROWS uint(HEIGHT)
 #else
-#define ROWS 16u               // of a panel
-#define PATTERNS (BLOCK / 2u)  // words of a block's patterns
+#define ROWS 16u // of a panel
+#define PATTERNS (BLOCK / 2u) // words of a block's patterns
 #endif
 #define NO_SLOT 0xffffffffu
 
 // An item of the work list: blocks of a panel.
-struct Part { uint panel, first, last, slot; };
+struct Part {
+    uint panel, first, last, slot;
+};
 
 Part partAt(uint i) {
     uvec4 w = Octets(p.work).v[i];
@@ -72,7 +74,8 @@ float entries(Part a, uint r, uint j) {
 #endif
 
 #ifdef HEIGHT
-// repair replaces those of row r's sums at columns j to j+3 that are not finite, one after the other, which is little code.
+// repair replaces those of row r's sums at columns j to j+3 that are not finite, one after the other, which is little
+// code.
 vec4 repair(Part a, uint r, uint j, vec4 x) {
     [[dont_unroll]] for (uint i = 0; i < 4; i++) {
         if (special(x.x) && j + i < p.n) x.x = entries(a, r, j + i);
@@ -89,8 +92,8 @@ vec4 repair(Part a, uint r, uint j, vec4 x) {
 #define STORE storeFloats
 #endif
 
-// finishAt writes the sums x of row r of a whole panel to C's row `row`, four columns from j on. Those that are not finite
-// are replaced. finish looks up the row.
+// finishAt writes the sums x of row r of a whole panel to C's row `row`, four columns from j on. Those that are not
+// finite are replaced. finish looks up the row.
 void finishAt(Part a, uint r, uint row, uint j, vec4 x) {
     if (row >= p.rows || j >= p.n) return;
     STORE(row, j, repair(a, r, j, x));

@@ -42,7 +42,7 @@ var files embed.FS
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "hrpb", Args: spec.FormatArgs("work u32", "columns u32", "sizes u32", "packed u32", "part f32 written"),
-		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
+		Params: spec.Params[params](), Variants: spec.WithEpilogues(variants(), spec.OneForm), Files: files,
 	},
 	Encode: encode, Adopt: adopt, Launch: launch,
 	Suited: suited,

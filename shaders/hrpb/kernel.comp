@@ -1,12 +1,10 @@
-// HRPB × dense on scalar units.
-//
-// A workgroup multiplies one part by a tile of 4·LOCAL columns. Each block's values are unpacked to shared
-// memory, zeros where the pattern has no bit, so that an invocation, which has four columns, adds for
-// each active column of the block the products of its row of B with 16 values to 16 sums. Where C has
-// fewer columns than the tile, invocations share a column's active columns between them (slices) and add
-// their sums up at the end, in order.
-//
-// ELEM is the type of A and B.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB, f32, f16 or bf16, sums in f32, on scalar units.
+// Tile: a workgroup computes (16 × 4·LOCAL) for a run of a panel's blocks, an invocation (16 × 4). Where C is narrower,
+// invocations share a block's active columns (slices), and their sums are added in order at the end.
+// Data movement: a block's values are unpacked into shared memory (16 × BLOCK), zeros where the pattern has no bit.
+// Rows of B come straight from memory.
+// Bound by: FMA.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -23,11 +21,10 @@ shared vec4 values[BLOCK * 4]; // 16 rows of each active column
 shared uint cols[BLOCK];
 shared vec4 partial[LOCAL];
 
-
 #include "../include/quad.glsl"
 
-// bring unpacks block q.
-void bring(uint q) {
+// loadStage unpacks block q.
+void loadStage(uint q) {
     uvec2 block = blockAt(q), from = valuesOf(block);
     for (uint i = gl_LocalInvocationIndex; i < BLOCK * ROWS; i += LOCAL) {
         uint col = i / ROWS, bit = i % ROWS * 4 + col % 4, word = col / 4 * 2 + bit / 32, k = 0;
@@ -56,10 +53,11 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        acc[r] = vec4(0);
     for (uint q = a.first; q < a.last; q++) {
         barrier();
-        bring(q);
+        loadStage(q);
         barrier();
         for (uint i = slice; i < BLOCK; i += slices) {
             if (i > 0 && cols[i] == cols[i - 1]) break; // padding

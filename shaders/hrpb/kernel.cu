@@ -1,23 +1,16 @@
-// HRPB × dense on tensor cores, after cuTeSpMM (§3.3): f16 and bf16. (kernel_f32.cu has f32 data.)
-//
-// A team of one, two or four warps of a workgroup multiplies one part by COLS columns of B, each warp some
-// of its blocks: the longer the part, the larger the team. The rows of B that a block's columns name, and
-// the block itself, patterns and values, run through shared memory, DEPTH asynchronous copies deep, each
-// warp on its own.
-//
-// The panel's rows sit on the instruction's m = 16 and columns of B on its n = 8. Bit i of the low word of a
-// brick's pattern is lane i's slot of the A operand, row i/4 of column i%4; the high word holds rows 8 to
-// 15. So a lane finds its values by counting the bits below its own. A block is two bricks, for m16n8k8: k slots
-// 2q and 2q+1 are column q of the first and of the second, which a byte permute of two rows of B makes.
-//
-// A lane reads 16 bytes of a row of B at a time, a unit: which of its elements are columns of which instruction
-// does not matter, as long as C agrees. Staged rows are 32 bytes out of step, so that these reads waste no
-// bandwidth. A team's sums are added up in order through shared memory.
-//
-// Most launches last some microseconds, in which a warp runs each instruction a few times and waits for it:
-// what counts is their number, and what is rare is kept out of the way, in functions.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), COLS = 128, WARPS = 4, DEPTH, BLOCK = 8.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB: panels of 16 rows, blocks of BLOCK active columns, bricks
+// (16 × 4) with a bit pattern; f16 or bf16, sums in f32. After cuTeSpMM (§3.3).
+// Tile: a team of one, two or four warps computes (16 × COLS) for a work item, a run of blocks of a panel; the longer
+// the run, the larger the team. Each warp takes some of the blocks, and partial sums are added in order through shared
+// memory. mma.m16n8k8: rows on m, columns of B on n. Bit i of a brick's low pattern word is lane i's slot of operand A,
+// row i/4 of column i%4; the high word has rows 8 to 15: a lane finds its values by counting the bits below its own. k
+// slots 2q and 2q + 1 are column q of the block's two bricks.
+// Data movement: rows of B, patterns and values go through shared memory by cp.async, DEPTH copies deep, each warp on
+// its own. A lane reads 16 bytes of a row of B at a time. Staged rows are 32 bytes out of step, which avoids bank
+// conflicts.
+// Bound by: instruction issue and latency: most launches last a few microseconds. Rare paths are functions of their
+// own.
+// Constants: ENTRY, ELEM (half.cuh), COLS = 128, WARPS = 4, DEPTH, BLOCK = 8.
 
 #include "params.h"
 #include "../include/half.cuh"
@@ -27,22 +20,23 @@ typedef unsigned short Elem;
 __device__ __forceinline__ float to_float(Elem x) { return widen_lo<ELEM>(x); }
 #include "hrpb.cuh"
 
-#define UNIT (16 / ELEM_BYTES)         // elements
-#define UNITS (COLS / UNIT)            // of a row: all lanes copy one, or half of them each one of two
-#define COPIES (BLOCK * UNITS / 32)    // of a lane, for a block: 4
+#define UNIT (16 / ELEM_BYTES) // elements
+#define UNITS (COLS / UNIT) // of a row: all lanes copy one, or half of them each one of two
+#define COPIES (BLOCK * UNITS / 32) // of a lane, for a block: 4
 #define PITCH (COLS * ELEM_BYTES + 32) // bytes from a staged row to the next
-#define PACKED (BLOCK * PITCH)         // where a stage has the block
-#define VALUES (PACKED + 2 * BLOCK)    // and its values
+#define PACKED (BLOCK * PITCH) // where a stage has the block
+#define VALUES (PACKED + 2 * BLOCK) // and its values
 #define STAGE ((VALUES + ROWS * BLOCK * ELEM_BYTES + 15) / 16 * 16)
-#define TILES (COLS / 8)               // instructions along a row
-#define SUM_PITCH (COLS * 4 + 16)      // bytes from a row of sums to the next
+#define TILES (COLS / 8) // instructions along a row
+#define SUM_PITCH (COLS * 4 + 16) // bytes from a row of sums to the next
 #define RING (DEPTH * STAGE > ROWS * SUM_PITCH ? DEPTH * STAGE : ROWS * SUM_PITCH)
 
 #include "sums.cuh"
 
 // copy16 as in sums.cuh, if i < n.
 __device__ __forceinline__ void copy16(u32 to, const void *from, u32 i, u32 n) {
-    asm volatile("{.reg .pred in; setp.lt.u32 in, %2, %3; @in cp.async.ca.shared.global [%0], [%1], 16;}" ::"r"(to), "l"(from), "r"(i), "r"(n)
+    asm volatile("{.reg .pred in; setp.lt.u32 in, %2, %3; @in cp.async.ca.shared.global [%0], [%1], 16;}" ::"r"(to),
+                 "l"(from), "r"(i), "r"(n)
                  : "memory");
 }
 
@@ -53,11 +47,11 @@ template <class T> __device__ __forceinline__ void keep(const T *&x) { asm volat
 // What a lane knows of its place.
 struct Lane {
     u32 bit, below; // its bit of a word of a pattern, and those below
-    u32 rows;       // what it reads of a stage
+    u32 rows; // what it reads of a stage
 };
 
 // value is the lane's slot in one word of a pattern; values is where those of this word start. Where the
-// slot is empty what is read is there, but means nothing.
+// slot is empty, the value read is valid memory that nothing uses.
 __device__ __forceinline__ u32 value(u32 pattern, const Elem *values, const Lane &l) {
     Elem v = values[__popc(pattern & l.below)];
     return pattern & l.bit ? v : 0;
@@ -72,8 +66,9 @@ __device__ __forceinline__ void operand(u32 (&a)[2], const unsigned char *stage,
     a[1] = value(w.y, v1, l) | value(w.w, v3, l) << 16;
 }
 
-// multiply adds the products of a block. The sums of what is element j of unit 8·i + u are in tile UNIT·i + j.
-__device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[2], const unsigned char *stage, const Lane &l) {
+// multiply adds the products of a block. The sums of element j of unit 8·i + u are in tile UNIT·i + j.
+__device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[2], const unsigned char *stage,
+                                         const Lane &l) {
 #pragma unroll
     for (int i = 0; i < UNITS / 8; i++) {
         uint4 x = *(const uint4 *)(stage + l.rows + 128 * i);
@@ -87,9 +82,9 @@ __device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const u32 *__restrict__ packed,
-          const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          const __grid_constant__ Params p) {
+    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes,
+          const u32 *__restrict__ packed, const Elem *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, const __grid_constant__ Params p) {
     extern __shared__ __align__(16) unsigned char rings[];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width;
     if (p.phase == 1) {
@@ -107,10 +102,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     Lane l = {1u << lane, (1u << lane) - 1, q * PITCH + 16 * g};
     keep(l.bit), keep(l.below), keep(l.rows);
 
-    // Asynchronous copies. Lanes whose columns C does not have copy nothing: what the sums then hold is
-    // never stored. Column numbers and the block's end are read a block ahead.
+    // Load: asynchronous copies. Lanes whose columns C does not have copy nothing: their sums are never stored. Column
+    // numbers and the block's end are prefetched a block early.
     unsigned char *ring = rings + warp * RING;
-    u32 to = shared_address(ring) + lane / UNITS * COPIES * PITCH + lane % UNITS * 16, block_to = shared_address(ring) + PACKED + 16 * lane;
+    u32 to = shared_address(ring) + lane / UNITS * COPIES * PITCH + lane % UNITS * 16,
+        block_to = shared_address(ring) + PACKED + 16 * lane;
     bool in = base + lane % UNITS * UNIT < p.n;
     const char *from = (const char *)(b + base + lane % UNITS * UNIT);
     const uint4 *blocks = (const uint4 *)packed + lane;
@@ -129,7 +125,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         if (s < count) {
             if (in)
 #pragma unroll
-                for (int k = 0; k < COPIES; k++) copy16(to + put + k * PITCH, step(from, word(next[k / 4], k % 4), pitch));
+                for (int k = 0; k < COPIES; k++)
+                    copy16(to + put + k * PITCH, step(from, word(next[k / 4], k % 4), pitch));
             copy16(block_to + put, blocks + start, lane, end - start);
             start = end;
             look(s + 1);
@@ -146,13 +143,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll 1
     for (u32 s = 0; s < DEPTH - 1; s++) fetch(s);
 
-    // Where the sums go: C, or the slot. The rows are looked up while copies are on their way.
+    // Where the sums go: C, or the slot. The rows are looked up while copies are in flight.
     bool whole = w.w == NO_SLOT;
     float *out = whole ? (float *)c : part;
     u32 ld = whole ? p.ldc : p.ldp, rows = whole ? p.rows : ALL, place = (whole ? w.x : w.w) * ROWS;
     auto row_at = [&](u32 r) { return whole ? row_in(p, (const u32 *)work, place + r) : place + r; };
     u32 line_of[2] = {row_at(g), row_at(g + 8)};
 
+    // Main loop: a block at a time.
     float acc[TILES][4] = {};
     u32 take = 0;
 #pragma unroll 1
@@ -166,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         take = take == (DEPTH - 1) * STAGE ? 0 : take + STAGE;
     }
 
-    // Whether sums can go as they are.
+    // Epilogue of a team of one warp: store sums from registers, where they can go as they are.
     bool plain = !whole || p.store == F32 && p.alpha == 1 && p.beta == 0 && (ld & 3) == 0;
     if (shift == 0) {
         float all[4] = {};
@@ -181,14 +179,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 for (int e = 0; e < 2; e++)
 #pragma unroll
                     for (int j = 0; j < TILES; j += 4)
-                        __stcs((float4 *)(line + (2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT), // it is B that is to stay in the cache
+                        __stcs((float4 *)(line + (2 * q + e) * UNIT + j / UNIT * (8 * UNIT) +
+                                          j % UNIT), // it is B that is to stay in the cache
                                four(acc, j, 2 * h + e));
             }
             return;
         }
     }
 
-    // The sums through shared memory: first as lanes have them, then by rows, the team's added up.
+    // Epilogue through shared memory: first as lanes have them, then by rows, the team's partial sums added.
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -198,10 +197,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             for (int j = 0; j < TILES; j += 4)
                 *(float4 *)(ring + (g + 8 * h) * SUM_PITCH +
                             4 * ((2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT)) = four(acc, j, 2 * h + e);
-    if (shift > 0)
-        __syncthreads();
-    else
-        __syncwarp();
+    if (shift > 0) __syncthreads();
+    else __syncwarp();
     u32 col = base + 4 * lane;
     if (!busy || col >= p.n) return;
     const unsigned char *sums = ring - member * RING + 16 * lane;
@@ -220,8 +217,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             bool finite = fabsf(fmaf(x[i].x, x[i].y, x[i].z * x[i].w)) < INFINITY;
             if (plain && (!whole || col + 4 <= p.n && place + r + i < rows && finite))
                 __stcs((float4 *)(out + (u64)row_at(r + i) * ld + col), x[i]);
-            else
-                finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r + i, col, x[i]);
+            else finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r + i, col, x[i]);
         }
     }
 }

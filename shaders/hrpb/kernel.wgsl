@@ -1,8 +1,10 @@
-// HRPB × dense through WebGPU: the same work as kernel.comp. A template over BLOCK, the active columns of a
-// block; SLOTS = 16·BLOCK; and ELEM, the type of A and B. Sums have names of their own, since an array
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB, f32, f16 or bf16, sums in f32, through WebGPU.
+// Tile: a workgroup computes (16 × 4·LX) for a run of a panel's blocks, an invocation (16 × 4), as kernel.comp.
+// Data movement: a block's values are unpacked into workgroup memory (16 × BLOCK). Rows of B come straight from memory;
+// words of B are neighbours across invocations.
+// Bound by: FMA.
+// Template: BLOCK (active columns of a block), SLOTS = 16·BLOCK, ELEM. Sums have names of their own, since an array
 // would lie in memory.
-//
-// An invocation has four columns; across invocations, words of B are neighbours.
 
 {{.HALF}}
 {{.NONFINITE}}
@@ -95,8 +97,8 @@ fn keep_quad(item: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
     }
 }
 
-// bring unpacks block q.
-fn bring(q: u32, t: u32) {
+// load_stage unpacks block q.
+fn load_stage(q: u32, t: u32) {
     let block = sizes[q] * 4u;
     for (var i = t; i < BLOCK * ROWS; i = i + LOCAL) {
         let col = i / ROWS;
@@ -129,7 +131,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     for (var q = work[item * 4u + 1u]; q < last; q = q + 1u) {
         workgroupBarrier();
-        bring(q, t);
+        load_stage(q, t);
         workgroupBarrier();
         for (var i = slice; i < BLOCK; i = i + slices) {
             if (i > 0u && cols[i] == cols[i - 1u]) { break; } // padding

@@ -1,21 +1,21 @@
-// HRPB × dense on cooperative matrices with f16 operands and sums in f32.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB on cooperative matrices (TM × TN × TK), f16 operands, sums
+// in f32.
+// Tile: a workgroup computes (16 × COLS) for a run of a panel's blocks, a subgroup (16 × COLS/SUBS). Rows on TM,
+// columns of B on TN.
+// Data movement: a block's rows of B are gathered into shared memory in f16; its values are unpacked beside them to a
+// dense (BLOCK × 16), zeros where the pattern has no bit. The next block is prefetched to registers.
+// Bound by: gathers of rows of B, then shared memory.
 //
-// A workgroup multiplies one part by COLS columns, a block of BLOCK active columns at a time. The rows of B
-// that they name are brought to shared memory in f16, and the block's values beside them, unpacked to a dense
-// BLOCK×16 matrix with zeros where the pattern has no bit. While one block is multiplied the next is on
-// its way to registers. Each of SUBS subgroups has COLS/SUBS columns. The device's matrix operation is
-// TM×TN×TK: the panel's rows lie on TM, columns of B on TN.
-//
-// ELEM = F16 multiplies f16 data. ELEM = F32 multiplies f32 data with as many significant bits as tf32, 11:
-// each row of the part and each column of the rows of B that it uses is scaled by a power of two that
-// brings its largest finite element to 2^14…2^15, rounded to f16, and the sums are scaled back. A first
-// sweep over the same data finds the scales. Scaling is exact, so that the error of an output is at most
+// ELEM = F16 multiplies f16 data. ELEM = F32 multiplies f32 data with as many significant bits as tf32, 11: each row of
+// the work item and each column of the rows of B that it uses is scaled by a power of two that brings its largest
+// finite element to 2^14…2^15, rounded to f16, and the sums are scaled back. A first sweep over the same data finds the
+// scales. Scaling is exact, so that the error of an output is at most
 //
 //	(2^-10 + 2^-22)·Σ|a|·|b| + 2^-28·(max|a|·Σ|b| + max|b|·Σ|a|) + that of summing in f32
 //
-// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the
-// column of B. The second term is what f16's small range costs where units flush its subnormals: it is zero as
-// long as no element is less than 2^-28 of the largest in its row or column.
+// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the column of B.
+// The second term is what f16's small range costs where units flush its subnormals: it is zero as long as no element is
+// less than 2^-28 of the largest in its row or column.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -41,7 +41,6 @@ void storeAny(uint row, uint j, vec4 x);
 #include "hrpb.glsl"
 #include "../include/store_halves.glsl"
 
-
 // Two stages of B's rows and of values, in uvec4; at the end the tile of C in f32. A row has one more than it
 // needs, which spreads columns over the banks.
 const uint B_ROW = COLS / 8 + 1;
@@ -51,8 +50,8 @@ const uint C_ROW = COLS / 4 + 1;
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint OCTETS = COLS / 8;                        // of a row of the tile
-const uint B_LOADS = BLOCK * OCTETS / LOCAL;         // octets of each invocation: whole
+const uint OCTETS = COLS / 8; // of a row of the tile
+const uint B_LOADS = BLOCK * OCTETS / LOCAL; // octets of each invocation: whole
 const uint A_LOADS = (BLOCK * A_ROW + LOCAL - 1) / LOCAL;
 
 const uint ACROSS = COLS / SUBS / TN;
@@ -67,17 +66,17 @@ const uint DOWN = ROWS / TM;
 #define me gl_LocalInvocationIndex
 
 Part a;
-uint base;           // first column of the tile
-uint from;           // the octet of B's rows that the invocation loads
+uint base; // first column of the tile
+uint from; // the octet of B's rows that the invocation loads
 uvec4 rows[B_LOADS]; // a block on its way
 uvec4 values[A_LOADS];
 SUM sum[ACROSS * DOWN];
 
 #if ELEM == F32
 shared uint rowMax[ROWS], colMax[COLS]; // bits of the largest finite magnitudes
-vec4 colScale[2];                       // of the invocation's octet
+vec4 colScale[2]; // of the invocation's octet
 
-// scaleOf is the exponent of the power of two that brings a magnitude with these bits to 2^14…2^15, as far as
+// scaleOf is the exponent of the power of two that scales a magnitude with these bits to 2^14…2^15, as far as
 // it and its inverse are normal numbers.
 int scaleOf(uint bits) { return min(141 - int(bits >> 23), 126); }
 
@@ -113,7 +112,9 @@ uvec4 octet(uint k) {
 
 // Item i of a block's values: 8 rows (half i%2) of active column i/2. It has the bits `mask` of one word of the
 // patterns; `before` values precede the word's.
-struct Item { uint word, mask, before; };
+struct Item {
+    uint word, mask, before;
+};
 
 Item itemOf(uvec2 block, uint i) {
     uint n = i / 8 * 2 + i % 2;
@@ -139,11 +140,12 @@ uvec4 unpack(uvec2 block, uint i) {
     return h;
 }
 
-// fetch brings block q to registers; past the part's end, zeros.
+// fetch loads block q into registers; past the work item's end, zeros.
 void fetch(uint q) {
     [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
         rows[i] = uvec4(0);
-        if (q < a.last && base + me % OCTETS * 8 < p.n) rows[i] = octet(Words(activeAt(q)).v[(i * LOCAL + me) / OCTETS]);
+        if (q < a.last && base + me % OCTETS * 8 < p.n)
+            rows[i] = octet(Words(activeAt(q)).v[(i * LOCAL + me) / OCTETS]);
     }
     [[unroll]] for (uint i = 0; i < A_LOADS; i++) {
         uint t = i * LOCAL + me;
@@ -182,8 +184,8 @@ void multiply(uint h) {
 // spill writes the sums to shared memory, row by row of C.
 void spill() {
     [[unroll]] for (uint r = 0; r < DOWN; r++)
-        [[unroll]] for (uint c = 0; c < ACROSS; c++)
-            coopMatStore(sum[c * DOWN + r], mem, r * TM * C_ROW + (gl_SubgroupID * ACROSS + c) * TN / 4, C_ROW, BY_ROWS);
+        [[unroll]] for (uint c = 0; c < ACROSS; c++) coopMatStore(
+            sum[c * DOWN + r], mem, r * TM * C_ROW + (gl_SubgroupID * ACROSS + c) * TN / 4, C_ROW, BY_ROWS);
 }
 
 #if ELEM == F32
@@ -244,7 +246,8 @@ void main() {
     a = partAt(item);
     base = gl_WorkGroupID.y * COLS;
     from = min(base + me % OCTETS * 8, p.ldb - 8) / 8; // past the last column anything may be read
-    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sum[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
+        sum[i] = SUM(0.0);
     bool busy = base + gl_SubgroupID * (COLS / SUBS) < p.n; // else its columns do not exist
 #if ELEM == F32
     sweep();

@@ -1,23 +1,22 @@
-// HRPB × dense on tensor cores, f32 data: in tf32, or with SPLIT in three parts of bf16 that hold all bits of f32.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB, f32 data: in tf32, or with SPLIT as three bf16 summands
+// that hold all bits of f32.
+// Tile: as kernel.cu: a team of one, two or four warps computes (16 × COLS) for a run of a panel's blocks. Lane (g, q),
+// g = lane/4, has rows g and g + 8 of column q of both bricks: bit `lane` of each pattern word.
+// Data movement: rows of B and blocks go through shared memory by cp.async, DEPTH copies deep, each warp on its own.
+// (Straight to registers is slower: the lanes of an operand read four rows at a time, which takes L1 four times as long
+// as shared memory.) Staged rows are 32 bytes out of step, and lanes are dealt quads of columns (quad), so that neither
+// reads of shared memory nor stores to C waste bandwidth.
+// Bound by: matrix instructions with SPLIT, shared memory else.
 //
-// Work is shared out as in kernel.cu: a team of one, two or four warps of a workgroup multiplies one part by COLS columns of B, each warp some
-// of its blocks, of two bricks. The rows of B that a block's columns name, and the block itself, run through shared memory, DEPTH asynchronous
-// copies deep, each warp on its own. (Reading them straight to registers is slower: an operand's lanes read four rows at a time,
-// which takes the first-level cache four times as long as shared memory.)
+// SPLIT cuts a number into its first 8 significant bits, the next 8 and the last 8. Products of bf16 summands are
+// exact. Six of the nine are summed: the others add less than 2^-21 of the whole product, and nothing where the numbers
+// are short enough for sums to be exact in f32. The five small products have sums of their own, which are added at the
+// end, so that the large sums lose no more than with bf16 data (docs/bound.md). All summands have the number's sign.
+// Where a summand would be below bf16's range, or a number is not finite, outputs become NaN and are computed again
+// from the entries alone.
 //
-// The panel's rows sit on the instruction's m = 16 and columns of B on its n = 8. Lane (g, q), g = lane/4, has bits of rows g and g + 8
-// of column q of both bricks: bit `lane` of each word of the patterns. It finds its values by counting the bits below its own. Staged rows
-// are 32 bytes out of step, and lanes are dealt quads of columns (see quad), so that neither reading them nor storing C's sectors wastes
-// bandwidth.
-//
-// SPLIT: a number is cut into its first 8 significant bits, the next 8 and the last 8. Products of bf16 parts are exact. Of the nine,
-// six are summed: what the others add is less than 2^-21 of the whole product, and nothing where the numbers are short enough for sums
-// to be exact in f32. The five small ones have sums of their own, which are added at the end: so the large sums lose no more than with bf16
-// data (docs/bound.md). All parts have the number's sign. Where a part would be below bf16's range, or a number is not finite, outputs
-// become NaN, and are computed again from the entries alone.
-//
-// Compile-time constants: ENTRY, COLS (32, 64 or 128), WARPS = 4, BLOCK = 8, DEPTH, SPLIT (0 or 1), LEAST:
-// workgroups that a multiprocessor has room for.
+// Constants: ENTRY, COLS (32, 64 or 128), WARPS = 4, BLOCK = 8, DEPTH, SPLIT (0 or 1), LEAST (CTAs that a
+// multiprocessor has room for).
 
 #include "params.h"
 
@@ -26,38 +25,42 @@ __device__ __forceinline__ float to_float(float x) { return x; }
 #include "hrpb.cuh"
 #include "../include/tf32.cuh"
 
-#define TILES (COLS / 8)                 // instructions along a row
-#define QUADS (COLS / 32)                // of a row: what a lane has of it
-#define SUM_PITCH (COLS * 4 + 16)        // bytes from a row of sums to the next
-#define ACROSS (COLS / 4)                // lanes that a row has, when it is copied or stored by rows
-#define COPIES (BLOCK * ACROSS / 32)     // of a lane, for a block
-#define PITCH (COLS * 4 + 32)            // bytes from a staged row to the next
-#define PACKED (BLOCK * PITCH)           // where a stage has the block
-#define VALUES (PACKED + 2 * BLOCK)      // and its values
+#define TILES (COLS / 8) // instructions along a row
+#define QUADS (COLS / 32) // of a row: what a lane has of it
+#define SUM_PITCH (COLS * 4 + 16) // bytes from a row of sums to the next
+#define ACROSS (COLS / 4) // lanes that a row has, when it is copied or stored by rows
+#define COPIES (BLOCK * ACROSS / 32) // of a lane, for a block
+#define PITCH (COLS * 4 + 32) // bytes from a staged row to the next
+#define PACKED (BLOCK * PITCH) // where a stage has the block
+#define VALUES (PACKED + 2 * BLOCK) // and its values
 #define STAGE (VALUES + ROWS * BLOCK * 4)
-#define RING (DEPTH * STAGE)             // bytes of a warp, and room for its sums
+#define RING (DEPTH * STAGE) // bytes of a warp, and room for its sums
 
 #include "sums.cuh"
 
-// copy16 as in sums.cuh of the first bytes, and zeros for the rest.
+// copy16 as in sums.cuh of the first bytes, then zeros.
 __device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// quad is the place in 8 neighbouring quads of columns of the one that the instruction's column g is in. Those of even columns make whole
-// sectors of C, as do those of odd ones: they are what two stores write.
+// quad is the place in 8 neighbouring quads of columns of the one that the instruction's column g is in. Those of even
+// columns make whole sectors of C, as do those of odd ones: they are what two stores write.
 __device__ __forceinline__ u32 quad(u32 g) { return 0x65742130u >> (4 * g) & 7; }
 
-// staged reads what a lane has of a staged row. (As these instructions stay in their order, few registers hold what is read ahead.)
+// staged reads a lane's elements of a staged row. (These instructions keep their order, so that few registers hold
+// prefetched values.)
 __device__ __forceinline__ void staged(uint4 &x, const unsigned char *from) {
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(shared_address(from)) : "memory");
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(shared_address(from))
+                 : "memory");
 }
 
-// Values is what a lane has of a block: of A rows g and g + 8 of column q of the first brick, and of the second; of B two rows.
+// Values is a lane's elements of a block: of A rows g and g + 8 of column q of both bricks; of B two rows.
 struct Values {
     u32 a[4];
     const unsigned char *from; // the rows
-    // at is what the lane reads of a staged row.
+    // at is where the lane reads in a staged row.
     __device__ __forceinline__ Values(const unsigned char *stage, u32 lane, u32 at) : from(stage + at) {
         uint4 pattern = *(const uint4 *)(stage + PACKED);
         u32 bit = 1u << lane, w[4] = {pattern.x, pattern.y, pattern.z, pattern.w};
@@ -73,7 +76,7 @@ struct Values {
     __device__ __forceinline__ void quads(uint4 &x, uint4 &y, int i) const {
         staged(x, from + 128 * i), staged(y, from + 128 * i + 4 * PITCH);
     }
-    // each calls f for all quads, the next of which is read meanwhile.
+    // each calls f for all quads and prefetches the next one.
     template <class F> __device__ __forceinline__ void each(F f) const {
         uint4 x[2], y[2];
         quads(x[0], y[0], 0);
@@ -86,7 +89,7 @@ struct Values {
 };
 
 #if SPLIT
-// Parts of a number, each in the upper half of a word, what is below it being cut off; lost gathers what there is below the last.
+// Summands of a number, each in the upper half of a word, truncated; lost collects the bits below the last.
 struct Parts {
     u32 x[3];
     __device__ __forceinline__ Parts(u32 v, u32 &lost) {
@@ -95,7 +98,9 @@ struct Parts {
         x[2] = rest(x[1]);
         lost |= x[2];
     }
-    static __device__ __forceinline__ u32 rest(u32 v) { return __float_as_uint(__uint_as_float(v) - __uint_as_float(v & 0xffff0000u)); }
+    static __device__ __forceinline__ u32 rest(u32 v) {
+        return __float_as_uint(__uint_as_float(v) - __uint_as_float(v & 0xffff0000u));
+    }
 };
 
 // pairs makes operands of the parts of two numbers.
@@ -110,7 +115,7 @@ struct Sums {
     float acc[TILES][4] = {}, low[TILES][4] = {};
     u32 lost = 0;
 
-    // multiply adds the products of a block. The sums of what is element j of quad 8·i + u are in tile 4·i + j.
+    // multiply adds the products of a block. The sums of element j of quad 8·i + u are in tile 4·i + j.
     __device__ __forceinline__ void multiply(const Values &v) {
         u32 a0[3], a1[3];
         pairs(a0, v.a[0], v.a[2], lost);
@@ -128,7 +133,8 @@ struct Sums {
             each(low, a0[0], a1[0], b, 1, i);
         });
     }
-    static __device__ __forceinline__ void each(float (&d)[TILES][4], u32 a0, u32 a1, const u32 (&b)[4][3], int part, int i) {
+    static __device__ __forceinline__ void each(float (&d)[TILES][4], u32 a0, u32 a1, const u32 (&b)[4][3], int part,
+                                                int i) {
 #pragma unroll
         for (int j = 0; j < 4; j++) mma_k8<BF16>(d[4 * i + j], a0, a1, b[j][part]);
     }
@@ -157,7 +163,7 @@ __device__ __forceinline__ u32 rounded(u32 x) {
 struct Sums {
     float acc[TILES][4] = {};
 
-    // multiply adds the products of a block. The sums of what is element j of quad 8·i + u are in tile 4·i + j.
+    // multiply adds the products of a block. The sums of element j of quad 8·i + u are in tile 4·i + j.
     __device__ __forceinline__ void multiply(const Values &v) {
         u32 a[4] = {rounded(v.a[0]), rounded(v.a[1]), rounded(v.a[2]), rounded(v.a[3])};
         v.each([&](int i, const uint4 &x, const uint4 &y) {
@@ -170,15 +176,15 @@ struct Sums {
 };
 #endif
 
-// Ring brings a warp's blocks to its stages. Column numbers and the block's end are read a block ahead.
-struct Ring {
-    u32 to, put = 0;   // the ring, in shared memory, and the stage that is filled next
-    u32 count, lane;   // blocks
+// StageBuffer loads a warp's blocks into its stages. Column numbers and the block's end are prefetched a block early.
+struct StageBuffer {
+    u32 to, put = 0; // the buffer, in shared memory, and the stage that is filled next
+    u32 count, lane; // blocks
     const u32 *columns, *sizes;
     const char *packed, *b;
-    u32 pitch;         // bytes from a row of B to the next
+    u32 pitch; // bytes from a row of B to the next
     u32 start = 0, end = 0;
-    u32 bytes;         // of a row that are the lane's and of B's columns: what lies past them must not matter
+    u32 bytes; // of a row that are the lane's and of B's columns: what lies past them must not matter
     u32 col[COPIES];
 
     __device__ __forceinline__ void look(u32 s) {
@@ -198,15 +204,20 @@ struct Ring {
     __device__ __forceinline__ void copy() {
         if (bytes > 0)
 #pragma unroll
-            for (int k = 0; k < COPIES; k++) copy16(to + put + (lane / ACROSS * COPIES + k) * PITCH + lane % ACROSS * 16, step(b, col[k], pitch), bytes);
+            for (int k = 0; k < COPIES; k++)
+                copy16(to + put + (lane / ACROSS * COPIES + k) * PITCH + lane % ACROSS * 16, step(b, col[k], pitch),
+                       bytes);
         for (u32 i = lane; i < end - start; i += 32) copy16(to + put + PACKED + 16 * i, packed + 16 * (u64)(start + i));
     }
-    // clear sets the lane's columns, which B does not have and copies leave out, to zero.
+    // clear zeroes the lane's columns past B's last, which copies skip.
     __device__ __forceinline__ void clear() {
 #pragma unroll 1
         for (u32 i = 0; i < DEPTH * COPIES; i++)
-            asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(to + i / COPIES * STAGE + (lane / ACROSS * COPIES + i % COPIES) * PITCH + lane % ACROSS * 16), "r"(0)
-                         : "memory");
+            asm volatile(
+                "st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(
+                    to + i / COPIES * STAGE + (lane / ACROSS * COPIES + i % COPIES) * PITCH + lane % ACROSS * 16),
+                "r"(0)
+                : "memory");
     }
     __device__ __forceinline__ void first() {
         if (count == 0) return;
@@ -226,11 +237,12 @@ struct Ring {
 };
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
-    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const u32 *__restrict__ packed,
-          const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          const __grid_constant__ Params p) {
+    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes,
+          const u32 *__restrict__ packed, const Elem *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, const __grid_constant__ Params p) {
     extern __shared__ __align__(16) unsigned char shared[];
-    u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
+    u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width,
+        base = blockIdx.y * COLS;
     if (p.phase == 1) {
         launches_before();
         launches_after();
@@ -239,19 +251,22 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     }
     Share mine(work, p, group, warp);
     uint4 w = mine.part;
-    u32 g = lane >> 2, q = lane & 3, skip = w.y + mine.skip, count = mine.count, at = q * PITCH + 16 * quad(g), take = 0;
+    u32 g = lane >> 2, q = lane & 3, skip = w.y + mine.skip, count = mine.count, at = q * PITCH + 16 * quad(g),
+        take = 0;
 
     unsigned char *own = shared + warp * RING;
-    Ring ring;
-    ring.to = shared_address(own), ring.count = count, ring.lane = lane;
-    ring.columns = columns + (u64)skip * BLOCK, ring.sizes = sizes + skip, ring.packed = (const char *)packed, ring.pitch = p.ldb * sizeof(Elem);
-    ring.b = (const char *)(b + base + 4 * (lane % ACROSS)), ring.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
-    if (ring.bytes == 0) ring.clear();
-    ring.first();
+    StageBuffer buffer;
+    buffer.to = shared_address(own), buffer.count = count, buffer.lane = lane;
+    buffer.columns = columns + (u64)skip * BLOCK, buffer.sizes = sizes + skip, buffer.packed = (const char *)packed,
+    buffer.pitch = p.ldb * sizeof(Elem);
+    buffer.b = (const char *)(b + base + 4 * (lane % ACROSS)),
+    buffer.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
+    if (buffer.bytes == 0) buffer.clear();
+    buffer.first();
     launches_before();
     launches_after();
 #pragma unroll 1
-    for (u32 s = 0; s < DEPTH - 1; s++) ring.fetch(s);
+    for (u32 s = 0; s < DEPTH - 1; s++) buffer.fetch(s);
 
     // Where the sums go: C, or the slot. The rows are looked up while copies are on their way.
     bool whole = w.w == NO_SLOT;
@@ -265,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     for (u32 s = 0; s < count; s++) {
         copy_wait<DEPTH - 2>();
         __syncwarp();
-        ring.fetch(s + DEPTH - 1);
+        buffer.fetch(s + DEPTH - 1);
         sums.multiply(Values(own + take, lane, at));
         take = take == (DEPTH - 1) * STAGE ? 0 : take + STAGE;
     }
@@ -286,7 +301,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
                 for (int e = 0; e < 2; e++)
 #pragma unroll
                     for (int j = 0; j < TILES; j += 4)
-                        __stcs((float4 *)(out + (u64)line[h] * ld + base + quad(2 * q + e) * 4 + 8 * j), // it is B that is to stay in the cache
+                        __stcs((float4 *)(out + (u64)line[h] * ld + base + quad(2 * q + e) * 4 +
+                                          8 * j), // it is B that is to stay in the cache
                                four(acc, j, 2 * h + e));
             return;
         }
@@ -302,15 +318,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
             for (int j = 0; j < TILES; j += 4)
                 *(float4 *)(own + (g + 8 * h) * SUM_PITCH + 4 * (quad(2 * q + e) * 4 + 8 * j)) =
                     four(acc, j, 2 * h + e);
-    if (mine.shift > 0)
-        __syncthreads();
-    else
-        __syncwarp();
+    if (mine.shift > 0) __syncthreads();
+    else __syncwarp();
     u32 col = base + 4 * (lane % ACROSS);
     if (!mine.busy || col >= p.n) return;
     const unsigned char *team = own - mine.member * RING + 16 * (lane % ACROSS);
 #pragma unroll 1
-    for (u32 r = (mine.member * ROWS >> mine.shift) + lane / ACROSS; r < (mine.member + 1) * ROWS >> mine.shift; r += 32 / ACROSS) {
+    for (u32 r = (mine.member * ROWS >> mine.shift) + lane / ACROSS; r < (mine.member + 1) * ROWS >> mine.shift;
+         r += 32 / ACROSS) {
         float4 x = {};
 #pragma unroll 1
         for (u32 s = 0; s < 1 << mine.shift; s++) {
@@ -320,7 +335,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
         bool finite = fabsf(fmaf(x.x, x.y, x.z * x.w)) < INFINITY;
         if (plain && (!whole || col + 4 <= p.n && place + r < rows && finite))
             __stcs((float4 *)(out + (u64)row_at(r) * ld + col), x);
-        else
-            finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r, col, x);
+        else finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r, col, x);
     }
 }

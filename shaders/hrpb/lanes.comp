@@ -1,22 +1,23 @@
-// HRPB × dense with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A workgroup multiplies one part by 64·SUBS columns, each of its subgroups by 64 of them, SUBS blocks of 16 active
-// columns at a time (a round). Of a block lane (g, t) has brick t's four columns. It reads the rows of B that these name
-// from where they are. Of the brick it has rows g and g + 8, whose four bits of the patterns say which values are there
-// and, with those before them, where in the block's values they begin: each subgroup looks this up in one block of a
-// round, for all of them, and they exchange what they found through shared memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB on cooperative matrices of a known lane layout
+// (../include/lanes.glsl), f16 operands, sums in f32.
+// Tile: a workgroup computes (16 × 64·SUBS) for a run of a panel's blocks, a subgroup (16 × 64), SUBS blocks of 16
+// active columns at a time (a round). Lane (g, t) has brick t's four columns, in rows g and g + 8.
+// Data movement: rows of B straight from memory to operand registers. Four bits of the patterns say which values a lane
+// has, and with the bits before them where its values begin: each subgroup looks this up in one block of a round for
+// all, and they exchange it through shared memory.
+// Bound by: gathers of rows of B.
 //
 // ELEM = F16 multiplies f16 data. ELEM = F32 multiplies f32 data with as many significant bits as tf32, 11: each row of
-// the part and each column of the rows of B that it uses is scaled by a power of two, rounded to f16, and the sums are
-// scaled back. Rows are scaled by their largest finite element, which a first sweep over A's values finds: it comes to
-// 2^14…2^15. For the columns of B the part's first block must do, whose largest comes to 2^11…2^12. What lies above
-// f16's range in later blocks shows in sums that are not finite: then all is done again, and this time the columns'
-// largest elements are found first and brought to 2^14…2^15. Scaling is exact, so that the error of an output is at most
+// the work item and each column of the rows of B that it uses is scaled by a power of two, rounded to f16, and the sums
+// are scaled back. Rows are scaled by their largest finite element, which a first sweep over A's values finds: it comes
+// to 2^14…2^15. Columns of B are scaled by the first block alone, whose largest comes to 2^11…2^12. A value above f16's
+// range in a later block makes a sum that is not finite: then all is done again, and this time the columns' largest
+// elements are found first and brought to 2^14…2^15. Scaling is exact, so that the error of an output is at most
 //
 //	(2^-10 + 2^-22)·Σ|a|·|b| + 2^-28·max|a|·Σ|b| + 2^-25·max|b|·Σ|a| + that of summing in f32
 //
-// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the
-// column of B. The other terms than the first are what f16's small range costs where units flush its subnormals.
+// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the column of B.
+// All terms but the first are what f16's small range costs where units flush its subnormals.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -32,23 +33,25 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 
 void storeAny(uint row, uint j, vec4 x);
 layout(constant_id = 1) const uint SUBS = 4;
-layout(constant_id = 2) const uint SHARED = 272; // uvec4 of shared memory: two rounds of A's values, or four rows of C for each subgroup
+layout(constant_id = 2) const uint SHARED =
+    272; // uvec4 of shared memory: two rounds of A's values, or four rows of C for each subgroup
 
 #define STORE storeAny
 #include "hrpb.glsl"
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-// Two rounds of A's values as lanes hold them; at the end four rows of each subgroup's tile of C in f32. A row has a uvec4 more than it needs.
+// Two rounds of A's values as lanes hold them; at the end four rows of each subgroup's tile of C in f32. A row has a
+// uvec4 more than it needs.
 const uint C_ROW = 17;
 shared uvec4 mem[SHARED];
 
 #define me gl_SubgroupInvocationID
 
 Part a;
-uint base;  // first column of the subgroup
-uint from;  // the lane's octet of B's rows
-bool busy;  // else the subgroup's columns do not exist
+uint base; // first column of the subgroup
+uint from; // the lane's octet of B's rows
+bool busy; // else the subgroup's columns do not exist
 SUM acc[8]; // of rows 0 to 7, then 8 to 15
 
 #if ELEM == F32
@@ -56,7 +59,7 @@ shared uint rowMax[ROWS], colMax[64 * SUBS], wild; // bits of the largest finite
 int rowScale[2]; // exponents, of rows g and g + 8
 vec4 colScale[2]; // of the lane's octet
 
-// scaleOf is the exponent of the power of two that brings a magnitude with these bits to 2^top…2^(top+1), as far
+// scaleOf is the exponent of the power of two that scales a magnitude with these bits to 2^top…2^(top+1), as far
 // as it and its inverse are normal numbers.
 int scaleOf(uint bits, int top) { return clamp(top + 127 - int(bits >> 23), -126, 126); }
 
@@ -80,9 +83,9 @@ uint pair(vec2 x) {
 
 // What the patterns say of the lane's part of a block.
 struct Found {
-    uvec2 bits;  // of rows g and g + 8: 4 columns
+    uvec2 bits; // of rows g and g + 8: 4 columns
     uvec2 first; // values before them
-    uvec2 at;    // the block's values
+    uvec2 at; // the block's values
 };
 
 Found find(uint q) {
@@ -180,7 +183,8 @@ uvec4 columns(uint q) { return Octets(activeAt(q)).v[me & 3]; }
 // run multiplies the part's blocks. While one is multiplied, B's rows of the next are on their way, and what says where
 // those after it are; and A's values of the next round.
 void run() {
-    [[unroll]] for (uint i = 0; i < 8; i++) acc[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 8; i++)
+        acc[i] = SUM(0.0);
     if (a.first == a.last) return;
     uint last = a.last - 1, mine = gl_SubgroupID;
     Found f = find(min(a.first + mine, last));
@@ -211,7 +215,8 @@ void run() {
 // time, rows' scales.
 void scale(uint last, int top, bool first) {
     uint to = gl_SubgroupID * 64 + (me >> 2) * 8;
-    [[unroll]] for (uint i = 0; i < 2; i++) colMax[gl_SubgroupID * 64 + 32 * i + me] = 0;
+    [[unroll]] for (uint i = 0; i < 2; i++)
+        colMax[gl_SubgroupID * 64 + 32 * i + me] = 0;
     for (uint i = gl_LocalInvocationIndex; i < ROWS && first; i += 32 * SUBS) rowMax[i] = 0;
     if (gl_LocalInvocationIndex == 0 && first) wild = 0;
     uvec2 most = uvec2(0);
@@ -242,19 +247,21 @@ void scale(uint last, int top, bool first) {
         atomicMax(colMax[to + i], low[i]);
         atomicMax(colMax[to + 4 + i], high[i]);
     }
-    if (first)
-        [[unroll]] for (uint h = 0; h < 2; h++) atomicMax(rowMax[8 * h + (me >> 2)], most[h]);
+    if (first) [[unroll]]
+        for (uint h = 0; h < 2; h++) atomicMax(rowMax[8 * h + (me >> 2)], most[h]);
     barrier();
-    [[unroll]] for (uint i = 0; i < 8; i++) colScale[i / 4][i % 4] = power(scaleOf(colMax[to + i], top));
-    [[unroll]] for (uint h = 0; h < 2; h++) rowScale[h] = scaleOf(rowMax[8 * h + (me >> 2)], 14);
+    [[unroll]] for (uint i = 0; i < 8; i++)
+        colScale[i / 4][i % 4] = power(scaleOf(colMax[to + i], top));
+    [[unroll]] for (uint h = 0; h < 2; h++)
+        rowScale[h] = scaleOf(rowMax[8 * h + (me >> 2)], 14);
 }
 
 // finiteSums tells whether all of the workgroup's sums that are of C are finite.
 bool finiteSums() {
     bool some = false;
     [[unroll]] for (uint i = 0; i < 8; i++)
-        [[unroll]] for (uint e = 0; e < 4; e++)
-            some = some || special(acc[i][e]) && base + (me >> 2) * 8 + 2 * (i & 3) + (e >> 1) < p.n;
+        [[unroll]] for (uint e = 0; e < 4; e++) some =
+            some || special(acc[i][e]) && base + (me >> 2) * 8 + 2 * (i & 3) + (e >> 1) < p.n;
     if (some) atomicOr(wild, 1);
     barrier();
     return wild == 0;
@@ -302,15 +309,16 @@ void main() {
 #endif
     vec4 quads[8]; // of row 8h + 2t + e from column 8g + 4i on: number 4h + 2e + i
     [[unroll]] for (uint h = 0; h < 2; h++)
-        [[unroll]] for (uint e = 0; e < 2; e++)
-            [[unroll]] for (uint i = 0; i < 2; i++) quads[4 * h + 2 * e + i] = quadOf(acc[4 * h + 2 * i], acc[4 * h + 2 * i + 1], e);
+        [[unroll]] for (uint e = 0; e < 2; e++) [[unroll]] for (uint i = 0; i < 2; i++) quads[4 * h + 2 * e + i] =
+            quadOf(acc[4 * h + 2 * i], acc[4 * h + 2 * i + 1], e);
     uint g = me >> 2, t = me & 3, to = gl_SubgroupID * 4 * C_ROW;
     barrier();
     // They go through shared memory four rows at a time: of the workgroups of a multiprocessor all have 48 KB together.
     [[dont_unroll]] for (uint n = 0; n < 4; n++) {
         mem[to + t * C_ROW + 2 * g] = floatBitsToUint(quads[0]);
         mem[to + t * C_ROW + 2 * g + 1] = floatBitsToUint(quads[1]);
-        [[unroll]] for (uint i = 0; i < 6; i++) quads[i] = quads[i + 2];
+        [[unroll]] for (uint i = 0; i < 6; i++)
+            quads[i] = quads[i + 2];
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         [[dont_unroll]] for (uint i = me; i < 64 && busy; i += 32) {

@@ -1,4 +1,4 @@
-// Sums of parts of panels and strips, which are in slots of the workspace.
+// Partial sums of split panels and strips, which are in slots of the workspace.
 
 #pragma once
 #include "../include/load.cuh"

@@ -1,8 +1,10 @@
-// HRPB × dense on the float units: strips of HEIGHT rows of a panel, as strips.cu multiplies them (see there what a strip is). f32 and
-// types of 16 bits, which are widened: sums are in f32, so that this serves tf32, too, and needs no scales.
-//
-// ACROSS invocations side by side hold four columns each; ALONG such groups, one or at least HEIGHT, take four vectors of an item in turn, an item
-// being a strip or a piece of one, and their sums are added at the end. A workgroup has LOCAL invocations, for as many items as they suffice for.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB as strips of HEIGHT rows (strips.cu), f32, f16 or bf16
+// widened to f32, on scalar units. It serves tf32 too, and needs no scales.
+// Tile: a workgroup computes (HEIGHT × 4·ACROSS) for as many items, strips or segments of one, as its LOCAL invocations
+// suffice for. ACROSS invocations side by side hold four columns each; ALONG such groups, one or at least HEIGHT, take
+// four vectors of an item in turn, and their sums are added at the end.
+// Data movement: vectors and rows of B straight from memory to registers.
+// Bound by: gathers of rows of B.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -12,7 +14,8 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint ACROSS = 32;
 layout(constant_id = 2) const uint ALONG = 1;
-layout(constant_id = 3) const uint SHARED = 1; // vec4 of shared memory: two for each invocation, if there are several groups
+layout(constant_id = 3) const uint SHARED =
+    1; // vec4 of shared memory: two for each invocation, if there are several groups
 
 void storeAny(uint row, uint j, vec4 x);
 #define STORE storeAny
@@ -28,7 +31,7 @@ vec2 halves(uint w) { return vec2(uintBitsToFloat(w << 16), uintBitsToFloat(w & 
 vec2 halves(uint w) { return unpackHalf2x16(w); }
 #endif
 
-// rowOf returns four columns of B, of which i says which, all counted by fours.
+// rowOf returns four columns of B, number i of them, counted by fours.
 vec4 rowOf(uint i) {
 #if ELEM == F32
     return uintBitsToFloat(Octets(p.b).v[i]);
@@ -39,15 +42,19 @@ vec4 rowOf(uint i) {
 }
 
 // The values of four vectors, each of four rows.
-struct Four { vec4 v0, v1, v2, v3; };
+struct Four {
+    vec4 v0, v1, v2, v3;
+};
 
 Four valuesAt(uint k) {
 #if ELEM == F32
     Octets v = Octets(p.packed);
-    return Four(uintBitsToFloat(v.v[k]), uintBitsToFloat(v.v[k + 1]), uintBitsToFloat(v.v[k + 2]), uintBitsToFloat(v.v[k + 3]));
+    return Four(uintBitsToFloat(v.v[k]), uintBitsToFloat(v.v[k + 1]), uintBitsToFloat(v.v[k + 2]),
+                uintBitsToFloat(v.v[k + 3]));
 #else
     uvec4 x = Octets(p.packed).v[k / 2], y = Octets(p.packed).v[k / 2 + 1];
-    return Four(vec4(halves(x.x), halves(x.y)), vec4(halves(x.z), halves(x.w)), vec4(halves(y.x), halves(y.y)), vec4(halves(y.z), halves(y.w)));
+    return Four(vec4(halves(x.x), halves(x.y)), vec4(halves(x.z), halves(x.w)), vec4(halves(y.x), halves(y.y)),
+                vec4(halves(y.z), halves(y.w)));
 #endif
 }
 
@@ -65,7 +72,7 @@ void multiply(vec4 v, vec4 b) {
 // Sums of a row on their way between an item's groups, in two halves that are used in turn.
 shared vec4 mem[SHARED];
 
-// collect returns the sums of row r of all groups, of which each invocation gives its own.
+// collect returns the sums of row r over all groups; each invocation passes its own.
 vec4 collect(uint r, vec4 x) {
     uint half_ = r % 2 * LOCAL, me = gl_LocalInvocationIndex, first = me / TEAM * TEAM + me % ACROSS;
     mem[half_ + me] = x;
@@ -75,15 +82,17 @@ vec4 collect(uint r, vec4 x) {
     return x;
 }
 
-// storeAny writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, in f32 or f16, of which those from n on are left out. What is rare is
-// done column by column, the next in x.x, so that there is little code of it: in a launch of some microseconds each instruction runs a few times.
+// storeAny writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, in f32 or f16, without those from n
+// on. Rare paths are done column by column, the next in x.x, so that there is little code of it: in a launch of some
+// microseconds each instruction runs a few times.
 void storeAny(uint row, uint j, vec4 x) {
     bool half_ = storeType == F16, whole = j + 4 <= p.n && (p.ldc & 3u) == 0;
     uvec2 c = at(uvec2(p.c), row, p.ldc * (half_ ? 2 : 4));
     x *= p.alpha;
-    if (p.beta != 0)
-        [[dont_unroll]] for (uint i = 0; i < 4; i++) {
-            if (j + i < p.n) x.x += p.beta * (half_ ? uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i]))) : Floats(c).v[j + i]);
+    if (p.beta != 0) [[dont_unroll]]
+        for (uint i = 0; i < 4; i++) {
+            if (j + i < p.n)
+                x.x += p.beta * (half_ ? uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i]))) : Floats(c).v[j + i]);
             x = x.yzwx;
         }
     if (p.store > 3) x = epilogue4(row, j, x);
@@ -109,8 +118,8 @@ void main() {
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, me = gl_LocalInvocationIndex, lane = me % ACROSS;
     uint x = gl_WorkGroupID.y * ACROSS + lane, col = 4 * x;
     Part a = Part(0, 0, 0, NO_SLOT);
-    uint first = 0, last = 0; // rows of which the invocation has the sums in the end, from s0 on
-    uvec4 rows = uvec4(0);    // of C, which these are, from rows.x on
+    uint first = 0, last = 0; // rows whose sums the invocation has in the end, from s0 on
+    uvec4 rows = uvec4(0); // of C, which these are, from rows.x on
     s0 = s1 = s2 = s3 = vec4(0);
     if (p.phase == 1) { // a workgroup adds up the slots of a cut strip, an invocation of a row
         first = me / ACROSS;

@@ -1,16 +1,14 @@
-// HRPB × dense on the float units, f32: strips of HEIGHT rows of a panel.
-//
-// A strip is kept as vectors, one for each column in which it has entries: HEIGHT values, zeros where there is no entry, and a word
-// with the column and, in its upper bits, which of the values are entries (strips.go). A row of B is read once for all rows of a strip, straight to registers:
-// rows by likeness make that a half of the entries or less, and the strips of a panel, which neighbouring warps multiply, find
-// each other's rows in the first-level cache. There are no patterns to decode and no values to convert, so that this is faster than
-// matrix units that must multiply f32 in parts.
-//
-// A warp multiplies one item, a strip or a piece of one, by COLS columns of B. COLS/4 lanes side by side hold four columns each; the
-// groups of lanes that are left take four vectors in turn, and their sums are added at the end. Pieces of a long strip leave
-// their sums in slots of the workspace, HEIGHT rows each; phase 1 adds them up in order.
-//
-// Compile-time constants: ENTRY, HEIGHT (4), COLS (32, 64 or 128), WARPS, LEAST: workgroups that a multiprocessor has room for.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB as strips: HEIGHT rows of a panel, a vector (HEIGHT × 1)
+// for each column with an entry, f32 on CUDA cores.
+// Tile: a warp computes (HEIGHT × COLS) for a strip or a segment of one. COLS/4 lanes side by side hold four columns
+// each; the other lane groups take four vectors in turn, and their sums are added at the end. Segments of a long strip
+// leave partial sums in slots of the workspace, HEIGHT rows each, which phase 1 adds in order.
+// Data movement: a vector is HEIGHT values and a word with the column and a bit for each entry (strips.go). A row of B
+// is read once for all rows of a strip, straight to registers: for similar rows that is half as often as there are
+// entries, or less. The strips of a panel are on neighbouring warps and find each other's rows of B in L1.
+// Bound by: gathers of rows of B. No patterns are decoded and no values converted, which makes it faster than SPLIT on
+// tensor cores.
+// Constants: ENTRY, HEIGHT = 4, COLS (32, 64 or 128), WARPS, LEAST (CTAs that a multiprocessor has room for).
 
 #include "params.h"
 #include "../include/result.cuh"
@@ -19,12 +17,14 @@
 
 #define ALL 0xffffffffu
 #define NO_SLOT 0xffffffffu
-#define ACROSS (COLS / 4)   // lanes that a row of B has
+#define ACROSS (COLS / 4) // lanes that a row of B has
 #define ALONG (32 / ACROSS) // groups of them
-#define TOGETHER 4          // vectors that a group takes at once
-#define COLUMN (ALL >> HEIGHT)   // of a vector's word; the bits above say which values are entries
+#define TOGETHER 4 // vectors that a group takes at once
+#define COLUMN (ALL >> HEIGHT) // of a vector's word; the bits above say which values are entries
 
-__device__ __forceinline__ float part_of(const float4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+__device__ __forceinline__ float part_of(const float4 &v, int i) {
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
 
 __device__ __forceinline__ void fma4(float4 &x, float v, const float4 &q) {
     x.x = fmaf(v, q.x, x.x), x.y = fmaf(v, q.y, x.y), x.z = fmaf(v, q.z, x.z), x.w = fmaf(v, q.w, x.w);
@@ -40,7 +40,8 @@ struct Matrix {
 static __device__ __noinline__ float entries(Matrix m, u32 ldb, u32 first, u32 last, u32 row, u32 col) {
     Special sum;
     for (u32 k = first; k < last; k++)
-        if (m.columns[k] >> (32 - HEIGHT + row) & 1) sum.add(m.values[(u64)k * HEIGHT + row], m.b[(u64)(m.columns[k] & COLUMN) * ldb + col]);
+        if (m.columns[k] >> (32 - HEIGHT + row) & 1)
+            sum.add(m.values[(u64)k * HEIGHT + row], m.b[(u64)(m.columns[k] & COLUMN) * ldb + col]);
     return sum.result();
 }
 
@@ -52,14 +53,17 @@ __device__ __forceinline__ u32 row_in(const Params &p, const uint4 *work, u32 st
 }
 
 // finish writes four neighbouring sums of a row of an item's strip to C, whatever they are and wherever.
-static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, const uint4 *work, u32 item, u32 row, u32 col, float4 x) {
+static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, const uint4 *work, u32 item, u32 row,
+                                           u32 col, float4 x) {
     uint4 w = work[item];
     u32 place = row_in(*p, work, w.x, row);
-    if (place != ALL) Out<Params>(to, *p).store(place, col, x, [&](u32, u32 j) { return entries(m, p->ldb, w.y, w.z, row, j); });
+    if (place != ALL)
+        Out<Params>(to, *p).store(place, col, x, [&](u32, u32 j) { return entries(m, p->ldb, w.y, w.z, row, j); });
 }
 
 // add_slots is phase 1: a warp adds up one row of a cut strip's slots.
-static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work, Matrix m, Dest to, const float *part, u32 number) {
+static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work, Matrix m, Dest to, const float *part,
+                                              u32 number) {
     u32 row = number % HEIGHT, col = blockIdx.y * 128 + threadIdx.x % 32 * 4;
     if (number / HEIGHT >= p->items || col >= p->n) return;
     uint4 w = work[p->parts + number / HEIGHT];
@@ -67,9 +71,9 @@ static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
-    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const float *__restrict__ values,
-          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          const __grid_constant__ Params p) {
+    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes,
+          const float *__restrict__ values, const float *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, const __grid_constant__ Params p) {
     u32 lane = threadIdx.x & 31, item = (blockIdx.x + blockIdx.z * p.width) * WARPS + (threadIdx.x >> 5);
     if (p.phase == 1) {
         launches_before();
@@ -120,7 +124,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     for (int r = 0; r < HEIGHT; r++) line[r] = __shfl_sync(ALL, row, r);
     if (item >= p.items || !in) return;
 
-    bool whole = w.w == NO_SLOT, plain = p.store == F32 && p.alpha == 1 && p.beta == 0 && (p.ldc & 3) == 0 && col + 4 <= p.n;
+    bool whole = w.w == NO_SLOT,
+         plain = p.store == F32 && p.alpha == 1 && p.beta == 0 && (p.ldc & 3) == 0 && col + 4 <= p.n;
 #pragma unroll
     for (int r = 0; r < HEIGHT; r++) {
         if (r % ALONG != group) continue;
@@ -131,8 +136,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
         }
         bool finite = fabsf(fmaf(x.x, x.y, x.z * x.w)) < INFINITY;
         if (plain && finite) {
-            if (line[r] != ALL) __stcs((float4 *)((float *)c + (u64)line[r] * p.ldc + col), x); // it is B that is to stay in the cache
-        } else
-            finish(&p, {c, bias}, {columns, values, b}, work, item, r, col, x);
+            if (line[r] != ALL)
+                __stcs((float4 *)((float *)c + (u64)line[r] * p.ldc + col), x); // it is B that is to stay in the cache
+        } else finish(&p, {c, bias}, {columns, values, b}, work, item, r, col, x);
     }
 }

@@ -1,10 +1,10 @@
-// What a warp's sums become in kernel.cu and kernel_f32.cu: C, or a slot of the workspace. Sums that are not a lane's
-// own to store go through shared memory, SUM_PITCH bytes a row. TILES is the instructions along a row.
+// Where a warp's sums go in kernel.cu and kernel_f32.cu: to C, or to a slot of the workspace. Sums that another lane
+// stores go through shared memory, SUM_PITCH bytes a row. TILES is the instructions along a row.
 
 #pragma once
 #include "hrpb.cuh"
 
-// copy16 brings 16 bytes to shared memory, through the first-level cache: neighbouring panels share columns.
+// copy16 copies 16 bytes to shared memory through L1: neighbouring panels share columns.
 __device__ __forceinline__ void copy16(u32 to, const void *from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }

@@ -13,6 +13,8 @@ __device__ __forceinline__ void barrier_arrive(u32 bar) {
 __device__ __forceinline__ bool barrier_test(u32 bar, u32 parity) {
     u32 ready;
     asm volatile("{ .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p; }"
-                 : "=r"(ready) : "r"(bar), "r"(parity) : "memory");
+                 : "=r"(ready)
+                 : "r"(bar), "r"(parity)
+                 : "memory");
     return ready;
 }

@@ -4,8 +4,8 @@
 #pragma once
 #include "half.cuh"
 
-// store_type is the type of C in the word `store`, as half.cuh numbers it; has_epilogue tells whether there is more in it,
-// which forms of a kernel without EPILOGUE are not launched with (spec.SplitEpilogues).
+// store_type is the type of C in the word `store`, as half.cuh numbers it; has_epilogue tells whether there is more in
+// it, which forms of a kernel without EPILOGUE are not launched with (spec.WithEpilogues).
 __device__ __forceinline__ unsigned store_type(unsigned store) { return store & 3; }
 __device__ __forceinline__ bool has_epilogue(unsigned store) {
 #ifdef EPILOGUE
@@ -44,10 +44,10 @@ __device__ __forceinline__ float epilogue(float x, unsigned store, const float *
     return activated(x, store >> 4 & 15);
 }
 
-// store_quad writes what becomes of x + beta·C, for four neighbouring columns of a row from column col on, to a C of any
-// kind; columns from n on are left out. It is called, so that its registers are not the kernel's.
-static __device__ __noinline__ void store_quad(void *c, const float *bias, unsigned store, unsigned row, unsigned col, unsigned n, unsigned ldc, float beta,
-                                               float4 x) {
+// store_quad writes what becomes of x + beta·C, for four neighbouring columns of a row from column col on, to a C of
+// any kind; columns from n on are left out. It is called, so that its registers are not the kernel's.
+static __device__ __noinline__ void store_quad(void *c, const float *bias, unsigned store, unsigned row, unsigned col,
+                                               unsigned n, unsigned ldc, float beta, float4 x) {
     unsigned long long at = (unsigned long long)row * ldc + col;
     unsigned type = store_type(store), count = col < n ? min(n - col, 4) : 0;
     float *f = (float *)c + at, y[4] = {x.x, x.y, x.z, x.w};

@@ -7,8 +7,8 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Bia
 // storeType is the type of C, as half.glsl numbers it.
 #define storeType (p.store & 3u)
 
-// activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite are
-// told apart by their bits, since a compiler may take floats to be finite.
+// activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite
+// are told apart by their bits, since a compiler may take floats to be finite.
 float activated(float x, uint activation) {
     if (activation == 0) return x;
     // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.

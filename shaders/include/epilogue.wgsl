@@ -2,8 +2,8 @@
 // which (spec.Problem.StoreWord). docs/bound.md says how activations are computed, and bounds their error. Needs the
 // argument bias and the parameter store.
 
-// activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite are
-// told apart by their bits, since a compiler may take floats to be finite.
+// activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite
+// are told apart by their bits, since a compiler may take floats to be finite.
 fn activated(x: f32, activation: u32) -> f32 {
     if (activation == 0u) { return x; }
     // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.

@@ -1,13 +1,17 @@
-// Numbers of f64: alpha and beta, which lie behind a kernel's parameters as words (spec.ScalarBytes), elements of any type
-// as f64, and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error.
+// Numbers of f64: alpha and beta, which lie behind a kernel's parameters as words (spec.ScalarBytes), elements of any
+// type as f64, and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error.
 
 #pragma once
 #include "epilogue.cuh"
 #define F64 3
 
 // alpha_of and beta_of return the scalars of a kernel's Params.
-template <class P> __device__ __forceinline__ double alpha_of(const P &p) { return __hiloint2double((int)p.alpha_high, (int)p.alpha_low); }
-template <class P> __device__ __forceinline__ double beta_of(const P &p) { return __hiloint2double((int)p.beta_high, (int)p.beta_low); }
+template <class P> __device__ __forceinline__ double alpha_of(const P &p) {
+    return __hiloint2double((int)p.alpha_high, (int)p.alpha_low);
+}
+template <class P> __device__ __forceinline__ double beta_of(const P &p) {
+    return __hiloint2double((int)p.beta_high, (int)p.beta_low);
+}
 
 // widened returns element i of m, of a type as half.cuh and F64 number them.
 __device__ __forceinline__ double widened(const void *m, size_t i, unsigned type) {
@@ -17,8 +21,8 @@ __device__ __forceinline__ double widened(const void *m, size_t i, unsigned type
     return type == F16 ? widen_lo<F16>(h) : widen_lo<BF16>(h);
 }
 
-// narrowed writes x, rounded once, to element i of m. On the way to 16 bits it is cut to f32 with the last bit set where
-// that is not exact, which rounds as x itself does.
+// narrowed writes x, rounded once, to element i of m. On the way to 16 bits it is cut to f32 with the last bit set
+// where that is not exact, which rounds as x itself does.
 __device__ __forceinline__ void narrowed(void *m, size_t i, unsigned type, double x) {
     if (type == F64) {
         ((double *)m)[i] = x;
@@ -44,8 +48,9 @@ static __device__ __noinline__ double activated64(double x, unsigned activation)
     double t = activation == 2 ? -x * (1.5957691216057308 + 0.07135481627260025 * (x * x)) : -x;
     double n = floor(t * 1.4426950408889634 + 0.5);
     double r = t - n * 0.693145751953125 - n * 1.4286068203094172e-06;
-    const double c[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
-                        1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
+    const double c[] = {
+        1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
+        1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
     double y = 1.0 / 6227020800;
 #pragma unroll
     for (int i = 0; i < 13; i++) y = y * r + c[i];

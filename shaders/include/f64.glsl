@@ -1,7 +1,7 @@
-// Numbers of f64: alpha and beta, which lie behind a kernel's parameters as words (spec.ScalarBytes), elements of any type
-// as f64, and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error. Conversions are
-// in integer arithmetic, since those that are built in may round in any direction and flush subnormals of f32. Where EPILOGUE is
-// defined it needs at and the parameters bias and store.
+// Numbers of f64: alpha and beta, which lie behind a kernel's parameters as words (spec.ScalarBytes), elements of any
+// type as f64, and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error.
+// Conversions are in integer arithmetic, since those that are built in may round in any direction and flush subnormals
+// of f32. Where EPILOGUE is defined it needs at and the parameters bias and store.
 
 #define F64 3
 
@@ -15,8 +15,8 @@ double doubleOf(uint u) {
     return packDouble2x32(uvec2(m << 29, sign | ((e == 255u ? 2047u : e + 896u) << 20) | (m >> 3)));
 }
 
-// singleOf returns the f32 bits nearest to x, ties to even; with odd, those of x cut, the last bit being set where that is not
-// exact: what is rounded from them to 16 bits is rounded once. NaN stays NaN.
+// singleOf returns the f32 bits nearest to x, ties to even; with odd, those of x cut, the last bit being set where that
+// is not exact: an element rounded from them to 16 bits is rounded once. NaN stays NaN.
 uint singleOf(double x, bool odd) {
     uvec2 w = unpackDouble2x32(x);
     uint sign = w.y & 0x80000000u, hi = w.y & 0x7fffffffu;
@@ -24,7 +24,7 @@ uint singleOf(double x, bool odd) {
     if (hi == 0x7ff00000u) return sign | 0x7f800000u;
     int e = int(hi >> 20) - 896; // of f32
     if (e >= 255) return sign | (odd ? 0x7f7fffffu : 0x7f800000u);
-    // The leading 1 and 23 bits, as f32 has them, and below them what is cut: is its first bit set, is another.
+    // The leading 1 and 23 bits, as f32 has them, and of the bits below: is the first set, is another.
     uint m = ((hi & 0xfffffu) << 3) | (w.x >> 29), cut = w.x << 3;
     bool first = (cut >> 31) != 0u, rest = (cut << 1) != 0u;
     if (e <= 0) {
@@ -51,13 +51,15 @@ double betaOf() { return packDouble2x32(uvec2(p.beta_low, p.beta_high)); }
 // storeType is the type of C, as half.glsl and F64 number it.
 #define storeType (p.store & 3u)
 
-// activated64 returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite are
-// told apart by their bits, since a compiler may take floats to be finite.
+// activated64 returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite
+// are told apart by their bits, since a compiler may take floats to be finite.
 double activated64(double x, uint activation) {
     if (activation == 0u) return x;
     // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.
     uvec2 bits = unpackDouble2x32(x);
-    uint size = bits.y & 0x7fffffffu, limit = activation == 1u ? 0u : activation == 2u ? 0x40240000u : 0x4055c000u; // 10, 87
+    uint size = bits.y & 0x7fffffffu, limit = activation == 1u   ? 0u
+                                              : activation == 2u ? 0x40240000u
+                                                                 : 0x4055c000u; // 10, 87
     if (size >= limit) {
         bool nan = size > 0x7ff00000u || size == 0x7ff00000u && bits.x != 0u;
         return (bits.y >> 31) != 0u && !nan ? 0.0LF : x;

@@ -126,8 +126,8 @@ __device__ __noinline__ unsigned scale(unsigned alpha, unsigned r, unsigned beta
     return round128(((i128)x << d) + y, ex - d);
 }
 
-// plus returns x + y, rounded once; NaN is that of class_value. (By the adder, which IEEE 754 defines, subnormal numbers
-// included. Neither x nor the sum is ever -0.)
+// plus returns x + y, rounded once; NaN is that of class_value. (By the adder, which IEEE 754 defines, subnormal
+// numbers included. Neither x nor the sum is ever -0.)
 __device__ __forceinline__ unsigned plus(unsigned x, unsigned y) {
     unsigned s = __float_as_uint(__fadd_rn(__uint_as_float(x), __uint_as_float(y)));
     return (s & 0x7fffffffu) > 0x7f800000u ? class_value(3) : s;

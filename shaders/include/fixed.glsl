@@ -22,14 +22,10 @@ uint range_of(uint x) {
 }
 
 // join returns the range of two sets of elements together.
-uint join(uint r, uint s) {
-    return max(r & 0x3ffu, s & 0x3ffu) | max(r & 0xffc00u, s & 0xffc00u) | ((r | s) & WILD);
-}
+uint join(uint r, uint s) { return max(r & 0x3ffu, s & 0x3ffu) | max(r & 0xffc00u, s & 0xffc00u) | ((r | s) & WILD); }
 
 // unit returns L for a range.
-int unit(uint r, uint bits) {
-    return ((r & 0x3ffu) == 0u ? 0 : int(r & 0x3ffu) - 512) - int(bits) + 1;
-}
+int unit(uint r, uint bits) { return ((r & 0x3ffu) == 0u ? 0 : int(r & 0x3ffu) - 512) - int(bits) + 1; }
 
 // quantise returns RNE(x·2^-l) as 64 bits, lowest word first; 0 for an x that is not finite.
 uvec2 quantise(uint x, int l) {
@@ -146,8 +142,12 @@ uint scale(uint alpha, uint r, uint beta, uint c) {
     uvec4 x = product(alpha, r), y = product(beta, c);
     int ex = exponent(alpha) + exponent(r), ey = exponent(beta) + exponent(c);
     if (ex < ey) {
-        uvec4 t = x; x = y; y = t;
-        int e = ex; ex = ey; ey = e;
+        uvec4 t = x;
+        x = y;
+        y = t;
+        int e = ex;
+        ex = ey;
+        ey = e;
     }
     if (x == uvec4(0)) return round128(y, ey);
     int d = min(ex - ey, 78);

@@ -153,7 +153,8 @@ fn product(x: u32, y: u32) -> vec4<u32> {
     // By halves of 12 bits: no product, and no sum of two, exceeds 32 bits.
     let mid = (a >> 12u) * (b & 0xfffu) + (a & 0xfffu) * (b >> 12u);
     let m = add128(vec4<u32>((a & 0xfffu) * (b & 0xfffu), 0u, 0u, 0u),
-        add128(vec4<u32>(mid << 12u, mid >> 20u, 0u, 0u), shift128(vec4<u32>((a >> 12u) * (b >> 12u), 0u, 0u, 0u), 24u)));
+        add128(vec4<u32>(mid << 12u, mid >> 20u, 0u, 0u),
+            shift128(vec4<u32>((a >> 12u) * (b >> 12u), 0u, 0u, 0u), 24u)));
     if (((x ^ y) >> 31u) != 0u) { return neg128(m); }
     return m;
 }

@@ -25,9 +25,7 @@ template <int T> __device__ __forceinline__ float widen_hi(unsigned w) {
 // narrow rounds two values to a word of elements of type `type` (F16 or BF16).
 __device__ __forceinline__ unsigned narrow(float lo, float hi, unsigned type) {
     unsigned w;
-    if (type == F16)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(hi), "f"(lo));
-    else
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(hi), "f"(lo));
+    if (type == F16) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(hi), "f"(lo));
+    else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(hi), "f"(lo));
     return w;
 }

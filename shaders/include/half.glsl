@@ -17,7 +17,7 @@ uint widen_f16(uint h) {
 uint narrow_f16(uint u) {
     uint sign = (u >> 16) & 0x8000u, m = u & 0x7fffffffu;
     if (m > 0x7f800000u) return sign | 0x7e00u | ((m >> 13) & 0x3ffu); // NaN
-    if (m >= 0x477ff000u) return sign | 0x7c00u;                       // 65520 and above
+    if (m >= 0x477ff000u) return sign | 0x7c00u; // 65520 and above
     if (m >= 0x38800000u) return sign | ((m + 0xfffu + ((m >> 13) & 1u) - 0x38000000u) >> 13);
     if (m < 0x33000000u) return sign; // below 2^-25
     uint shift = 126u - (m >> 23), f = (m & 0x7fffffu) | 0x800000u;

@@ -9,7 +9,9 @@ __device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async.
 
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int N> __device__ __forceinline__ void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ __forceinline__ void wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
 
 // swizzled describes an operand in shared memory: k after k, 64 elements (128 bytes) of the other dimension each,
 // 16-byte chunks exchanged by k mod 8; the next 64 elements are `slab` bytes on.
@@ -17,8 +19,8 @@ __device__ __forceinline__ u64 swizzled(u32 at, u32 slab) {
     return (u64)((at & 0x3ffff) >> 4) | (u64)(slab >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
 
-// across_of describes an operand that lies across: k after k, WIDE elements each (see bulk.cuh's TileMap); the next WIDE
-// are `slab` bytes on.
+// across_of describes an operand that lies across: k after k, WIDE elements each (see bulk.cuh's TileMap); the next
+// WIDE are `slab` bytes on.
 template <int WIDE> __device__ __forceinline__ u64 across_of(u32 at, u32 slab) {
     if (WIDE == 64) return swizzled(at, slab);
     constexpr u64 EIGHT = 16 * WIDE >> 4, KIND = WIDE == 32 ? 2 : WIDE == 16 ? 3 : 0; // bytes of eight k
@@ -29,8 +31,10 @@ template <int WIDE> __device__ __forceinline__ u64 across_of(u32 at, u32 slab) {
 template <int T> __device__ __forceinline__ void wgmma(float (&d)[16][4], u64 a, u64 b) {
     if (T == BF16)
         asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGS_128 "}, %64, %65, 1, 1, 1, 1, 1;"
-                     : SUMS_128 : "l"(a), "l"(b));
+                     : SUMS_128
+                     : "l"(a), "l"(b));
     else
         asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGS_128 "}, %64, %65, 1, 1, 1, 1, 1;"
-                     : SUMS_128 : "l"(a), "l"(b));
+                     : SUMS_128
+                     : "l"(a), "l"(b));
 }

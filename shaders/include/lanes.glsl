@@ -7,7 +7,7 @@
 //
 // So operands can be made of what a lane has read, without a way through shared memory. It is the mapping of SSpMM
 // (§III-B, §IV-B): Cᵀ = Bᵀ·Aᵀ, 8 rows of A on the operation's n = 8, columns of B on its m = 16. A lane reads 8 columns
-// from 8g on of four rows of B, 128 bits each, and has its part of four operations, of which operation j takes columns
+// from 8g on of four rows of B, 128 bits each, and has its part of four operations: operation j takes columns
 // 2j and 2j + 1 of the 8. The k slots may be any vectors as long as both operands agree: the lane's four.
 
 #define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>

@@ -1,4 +1,4 @@
-// Launches that overlap, from compute capability 9.0 on: see backend.Binary.Early.
+// Launches that overlap (programmatic dependent launch), from compute capability 9.0 on: see backend.Binary.Early.
 
 #pragma once
 

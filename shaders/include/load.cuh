@@ -6,28 +6,28 @@ typedef unsigned int u32;
 
 __device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
-// load returns what is at b, or zeros: vectors of two and of four elements that PTX calls TYPE. (Predicated by hand:
+// load returns the vector at b, or zeros: vectors of two and of four elements that PTX calls TYPE. (Predicated by hand:
 // around branches the compiler would wait for each load before the next.)
-#define LOAD_2(VECTOR, TYPE, TO, ZERO)                                                        \
-    __device__ __forceinline__ VECTOR load(const VECTOR *b, bool in) {                        \
-        VECTOR x;                                                                             \
-        asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"                             \
-                     "mov." TYPE " %0, " ZERO "; mov." TYPE " %1, " ZERO ";\n\t"              \
-                     "@in ld.global.nc.v2." TYPE " {%0, %1}, [%2];}"                          \
-                     : TO(x.x), TO(x.y)                                                       \
-                     : "l"(b), "r"((u32)in));                                                 \
-        return x;                                                                             \
+#define LOAD_2(VECTOR, TYPE, TO, ZERO) \
+    __device__ __forceinline__ VECTOR load(const VECTOR *b, bool in) { \
+        VECTOR x; \
+        asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t" \
+                     "mov." TYPE " %0, " ZERO "; mov." TYPE " %1, " ZERO ";\n\t" \
+                     "@in ld.global.nc.v2." TYPE " {%0, %1}, [%2];}" \
+                     : TO(x.x), TO(x.y) \
+                     : "l"(b), "r"((u32)in)); \
+        return x; \
     }
-#define LOAD_4(VECTOR, TYPE, TO, ZERO)                                                        \
-    __device__ __forceinline__ VECTOR load(const VECTOR *b, bool in) {                        \
-        VECTOR x;                                                                             \
-        asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t"                             \
-                     "mov." TYPE " %0, " ZERO "; mov." TYPE " %1, " ZERO "; "                 \
-                     "mov." TYPE " %2, " ZERO "; mov." TYPE " %3, " ZERO ";\n\t"              \
-                     "@in ld.global.nc.v4." TYPE " {%0, %1, %2, %3}, [%4];}"                  \
-                     : TO(x.x), TO(x.y), TO(x.z), TO(x.w)                                     \
-                     : "l"(b), "r"((u32)in));                                                 \
-        return x;                                                                             \
+#define LOAD_4(VECTOR, TYPE, TO, ZERO) \
+    __device__ __forceinline__ VECTOR load(const VECTOR *b, bool in) { \
+        VECTOR x; \
+        asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t" \
+                     "mov." TYPE " %0, " ZERO "; mov." TYPE " %1, " ZERO "; " \
+                     "mov." TYPE " %2, " ZERO "; mov." TYPE " %3, " ZERO ";\n\t" \
+                     "@in ld.global.nc.v4." TYPE " {%0, %1, %2, %3}, [%4];}" \
+                     : TO(x.x), TO(x.y), TO(x.z), TO(x.w) \
+                     : "l"(b), "r"((u32)in)); \
+        return x; \
     }
 LOAD_4(uint4, "u32", "=r", "0")
 LOAD_2(uint2, "u32", "=r", "0")

@@ -3,9 +3,8 @@
 
 fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
 
-// A sum of products of which some may have operands that are not finite. Those decide by themselves what the sum is, so
-// that the order of summation does not matter; they are told apart by their bits, since a compiler may take floats to be
-// finite.
+// A sum of products, some with operands that are not finite. These decide the sum by themselves, so that the order of
+// summation does not matter; they are told apart by their bits, since a compiler may take floats to be finite.
 struct Terms {
     sum: f32,  // of the others
     seen: u32, // 1: a positive infinity, 2: a negative one, 4: NaN

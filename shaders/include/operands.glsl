@@ -1,4 +1,4 @@
-// What GLSL kernels on sparse formats share: buffers in units of what is loaded at once, elements of A and B, rows of
+// What GLSL kernels on sparse formats share: buffers in units of one load, elements of A and B, rows of
 // B, storing C. Needs ELEM, the type of A and B, and the parameters b, bias, c, n, ldb, ldc, store, alpha and beta.
 
 #extension GL_EXT_control_flow_attributes : require
@@ -28,14 +28,15 @@ float element(uvec2 a, uint i) {
 // rowOfB returns the address of row k of B.
 uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
 
-// epilogue4 returns what the epilogue makes of columns j to j+3 of a row, of which those from n on are left alone. One follows
+// epilogue4 applies the epilogue to columns j to j+3 of a row, without those from n on. One follows
 // the other, and all move up, so that the code is small.
 vec4 epilogue4(uint row, uint j, vec4 x) {
-    [[dont_unroll]] for (uint i = 0; i < 4; i++) x = vec4(x.yzw, j + i < p.n ? epilogue(x.x, row, j + i) : x.x);
+    [[dont_unroll]] for (uint i = 0; i < 4; i++)
+        x = vec4(x.yzw, j + i < p.n ? epilogue(x.x, row, j + i) : x.x);
     return x;
 }
 
-// storeFloats writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, of which those from n on are left out.
+// storeFloats writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, without those from n on.
 void storeFloats(uint row, uint j, vec4 x) {
     uvec2 c = at(uvec2(p.c), row, p.ldc * 4);
     bool whole = j + 4 <= p.n && (p.ldc & 3u) == 0;
@@ -54,11 +55,11 @@ void storeFloats(uint row, uint j, vec4 x) {
 // special tells whether x is infinite or NaN, by its bits, since a compiler may take floats to be finite.
 bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }
 
-// A sum of products of which some may have operands that are not finite. Those decide by themselves what the sum is, so
+// A sum of products, some with operands that are not finite. These decide the sum by themselves, so
 // that the order of summation does not matter.
 struct Terms {
-    float sum;  // of the others
-    uint seen;  // 1: a positive infinity, 2: a negative one, 4: NaN
+    float sum; // of the others
+    uint seen; // 1: a positive infinity, 2: a negative one, 4: NaN
 };
 
 void addTerm(inout Terms t, float x, float y) {

@@ -7,17 +7,18 @@
 #include "elem.cuh"
 #include "load.cuh"
 
-#define HALVES (V / 8)   // groups of 8 rows in a panel
-#define QUAD (STEP / 4)  // vectors of a step that one lane gathers
+#define HALVES (V / 8) // groups of 8 rows in a panel
+#define QUAD (STEP / 4) // vectors of a step that one lane gathers
 
 #define NO_SLOT 0xffffffffu
 
-// A panel's columns, counted over all, what its kernel knows its rows by, the first column of C that a warp computes, and the slot of the
-// workspace that its sums go to; NO_SLOT: to C. A kernel's own file defines, as far as it uses them,
+// A panel's columns, counted over all, what its kernel knows its rows by, the first column of C that a warp computes,
+// and the slot of the workspace that its sums go to; NO_SLOT: to C. A kernel's own file defines, as far as it uses
+// them,
 //     bool locate(work, p, warp, cols, panel): finds a warp's panel, or part of one, and the first of its cols columns
 //     u32 panel_at(rowmap, slot): the panel that comes at a place of the order in which a staged kernel takes them
 //     u32 row_of(rowmap, panel, r): the row of C that row r of a panel is; not less than p.rows if there is none
-// of the work list, and of what is in it from p.places on.
+// of the work list, and of the words in it from p.places on.
 struct Panel {
     u32 first, last, rows, base, slot;
 };
@@ -30,7 +31,7 @@ __device__ __forceinline__ Panel panel_of(const u32 *work, const Params &p, u32 
 
 #if ELEM != F32
 // step_mma is the instruction for one 16-column group: a = {cols g, k lo; cols g+8, k lo; cols g, k hi; cols g+8,
-// k hi}, of which k = 8 has the first half.
+// k hi}; k = 8 has the first half.
 __device__ __forceinline__ void step_mma(float (&d)[4], const u32 (&a)[QUAD], const u32 (&b)[STEP / 8]) {
 #if STEP == 16
     mma<ELEM>(d, a, b[0], b[1]);
@@ -40,10 +41,13 @@ __device__ __forceinline__ void step_mma(float (&d)[4], const u32 (&a)[QUAD], co
 }
 
 // One lane's share of the gathered rows of B of a step: QUAD rows × CHUNKS × 8 columns.
-struct Rows { uint4 v[QUAD][CHUNKS]; };
+struct Rows {
+    uint4 v[QUAD][CHUNKS];
+};
 
 // Shuffle in and multiply: acc[h][c][j] holds columns 2j, 2j+1 of the lane's 8, rows 2q, 2q+1 of half h.
-__device__ __forceinline__ void multiply(float (&acc)[HALVES][CHUNKS][4][4], const Rows &r, const u32 (&a)[HALVES][STEP / 8]) {
+__device__ __forceinline__ void multiply(float (&acc)[HALVES][CHUNKS][4][4], const Rows &r,
+                                         const u32 (&a)[HALVES][STEP / 8]) {
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++)
 #pragma unroll
@@ -66,7 +70,8 @@ __device__ __forceinline__ void add_entry(Special &s, const Elem *values, const 
 }
 
 // Writes COUNT (a multiple of 4) neighbouring columns of one row: C = alpha·x + beta·C, with an epilogue.
-template <int COUNT> __device__ __forceinline__ void store_row(Dest to, const Params &p, u32 row, u32 col, float (&x)[COUNT]) {
+template <int COUNT>
+__device__ __forceinline__ void store_row(Dest to, const Params &p, u32 row, u32 col, float (&x)[COUNT]) {
     if (row >= p.rows || col >= p.n) return;
     if (has_epilogue(p.store)) {
 #pragma unroll
@@ -109,9 +114,10 @@ template <int COUNT> __device__ __forceinline__ void store_row(Dest to, const Pa
     }
 }
 
-// Replaces what is not finite among COUNT neighbouring columns of a panel's row: recompute(row, col)
+// Replaces elements that are not finite among COUNT neighbouring columns of a panel's row: recompute(row, col)
 // gives an output from the real entries.
-template <int COUNT, class F> __device__ __forceinline__ void mend(const Params &p, u32 row, u32 col, float (&x)[COUNT], F recompute) {
+template <int COUNT, class F>
+__device__ __forceinline__ void mend(const Params &p, u32 row, u32 col, float (&x)[COUNT], F recompute) {
     u32 top = 0;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) top = max(top, __float_as_uint(x[i]) & 0x7fffffff);
@@ -122,8 +128,8 @@ template <int COUNT, class F> __device__ __forceinline__ void mend(const Params 
 }
 
 #if ELEM != F32
-// Shuffle out a warp's result: f(row, col, x) for rows 2q and 2q+1 of each half of the panel, 8 columns a chunk, the first chunk at
-// column base.
+// Shuffle out a warp's result: f(row, col, x) for rows 2q and 2q+1 of each half of the panel, 8 columns a chunk, the
+// first chunk at column base.
 template <class F> __device__ __forceinline__ void each_row(float (&acc)[HALVES][CHUNKS][4][4], u32 base, F f) {
     u32 g = (threadIdx.x & 31) >> 2, q = threadIdx.x & 3;
 #pragma unroll
@@ -145,10 +151,11 @@ template <class F> __device__ __forceinline__ void each_row(float (&acc)[HALVES]
         }
 }
 
-// store shuffles out and stores a warp's result. place(row) is the row of C that a row of the panel is; recompute(row, col) gives an
-// output of the panel whose accumulator is not finite.
+// store shuffles out and stores a warp's result. place(row) is the row of C that a row of the panel is; recompute(row,
+// col) gives an output of the panel whose accumulator is not finite.
 template <class P, class F>
-__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], Dest to, const Params &p, u32 base, P place, F recompute) {
+__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], Dest to, const Params &p, u32 base, P place,
+                                      F recompute) {
     each_row(acc, base, [&](u32 row, u32 col, float(&x)[8]) {
         mend(p, row, col, x, recompute);
         store_row(to, p, place(row), col, x);

@@ -1,6 +1,6 @@
-// What GLSL kernels on panels share: the work list, buffers of any size, elements, sums over a row's entries alone, C, and phase 1.
-// Needs V, the rows of a panel, and ELEM, the type of A and B. The kernel's table has the arguments and the parameters that
-// package panel lists.
+// What GLSL kernels on panels share: the work list, buffers of any size, elements, sums over a row's entries alone, C,
+// and phase 1. Needs V, the rows of a panel, and ELEM, the type of A and B. The kernel's table has the arguments and
+// the parameters that package panel lists.
 
 #include "operands.glsl"
 
@@ -10,14 +10,15 @@
 struct Panel {
     uint first, count; // columns, the first counted over all
     uint rows;
-    uint slot;         // of the workspace that the sums go to; NO_SLOT: to C
-    uvec2 cols;        // address of their numbers
-    uvec2 values;      // and values
+    uint slot; // of the workspace that the sums go to; NO_SLOT: to C
+    uvec2 cols; // address of their numbers
+    uvec2 values; // and values
 };
 
 // panelAt returns the panel of columns first to last.
 Panel panelAt(uint first, uint last, uint rows, uint slot) {
-    return Panel(first, last - first, rows, slot, at(uvec2(p.colind), first, 4), at(uvec2(p.values), first, V * ELEM_BYTES));
+    return Panel(first, last - first, rows, slot, at(uvec2(p.colind), first, 4),
+                 at(uvec2(p.values), first, V * ELEM_BYTES));
 }
 
 // panelOf returns what a record of the work list says, of those of the launch's phase.
@@ -74,7 +75,8 @@ float entries(Panel a, uint r, uint j) {
 #include "store_halves.glsl"
 #endif
 
-// finish writes the sums x of row r of a whole panel to C, four columns from j on. Those that are not finite are replaced.
+// finish writes the sums x of row r of a whole panel to C, four columns from j on. Those that are not finite are
+// replaced.
 void finish(Panel a, uint r, uint j, vec4 x) {
     uint row = rowOf(a, r);
     if (row >= p.rows || j >= p.n) return;

@@ -1,10 +1,11 @@
-// Panels × dense through WebGPU: the same work as panel_scalar.glsl. A template over V, the rows of a panel;
-// STAGE, the columns brought to workgroup memory at a time; QUADS = V/4; VALUES = STAGE·QUADS; and
-// ELEM, the type of A and B. Sums have names of their own, since an array would lie in memory.
+// Panels × dense through WebGPU: the same work as panel_scalar.glsl. A kernel's own file defines locate and row_of.
 //
-// An invocation has four columns; across invocations, words of B are neighbours.
-//
-// A kernel's own file defines locate and row_of.
+// Tile: a workgroup computes a panel (V × 4·LX), an invocation (V × 4); words of B are neighbours across invocations.
+// Data movement: values and column numbers of STAGE columns go through workgroup memory. Rows of B come straight from
+// memory.
+// Bound by: FMA for wide C, gathers of rows of B else.
+// Template: V, STAGE, QUADS = V/4, VALUES = STAGE·QUADS, ELEM. Sums have names of their own, since an array would lie
+// in memory.
 
 {{.HALF}}
 {{.NONFINITE}}
@@ -16,8 +17,9 @@ const LOCAL = {{.LX}}u;
 const COLS = {{.COLS}}u;
 const NO_SLOT = 0xffffffffu;
 
-// What a workgroup does: the columns of a panel or of a part of it, counted over all, what its kernel knows its rows by, the slot of the
-// workspace that the sums go to (NO_SLOT: to C), and the first of its columns of C; p.n if it does nothing.
+// What a workgroup does: the columns of a panel or of a part of it, counted over all, what its kernel knows its rows
+// by, the slot of the workspace that the sums go to (NO_SLOT: to C), and the first of its columns of C; p.n if it does
+// nothing.
 struct Work { first: u32, last: u32, rows: u32, slot: u32, base: u32 }
 
 // panel_of returns what a record of the work list says, of those of the launch's phase.

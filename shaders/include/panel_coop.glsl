@@ -1,20 +1,16 @@
-// Panels × dense on cooperative matrices, f16 with sums in f32, but for where a workgroup finds its work: a
-// kernel's own file defines locate and rowOf.
+// Panels × dense on cooperative matrices, f16, sums in f32. A kernel's own file defines locate and rowOf.
 //
-// A workgroup multiplies one panel of V rows by COLS columns. A stage is some vectors: their rows of B
-// are gathered into shared memory with 128-bit loads, and their values, beside them, are a dense
-// matrix as they are. While one stage is multiplied, the next is on its way to registers, and the
-// column numbers of the one after it.
+// Tile: a workgroup computes a panel (V × COLS), each of SUBS subgroups (V × COLS/SUBS) and STAGE vectors of a stage.
+// Where C has no more than half the columns, half as many subgroups lie across them, and the others take further
+// vectors of a stage that is twice as long (and so on); the sums of these slices are added in order at the end.
+// Data movement: rows of B of a stage are gathered into shared memory with 128-bit loads, with their values beside them
+// as a dense matrix. The next stage is prefetched to registers, and the column numbers of the one after it.
+// Bound by: gathers of rows of B, then shared memory.
 //
-// Each of SUBS subgroups has COLS/SUBS columns and STAGE vectors of a stage. Where C has no more than
-// half the columns, half as many subgroups lie across them, and the others take further vectors of
-// a stage that is twice as long (and so on); the sums of these slices are added up at the end, in
-// order.
-//
-// The device's matrix operation is TM×TN×TK. Two mappings make the panel fit it (SSpMM §III-B):
+// Two mappings fit the panel to the device's matrix operation TM × TN × TK (SSpMM §III-B), and read the same staged
+// data, once by rows and once by columns:
 //   SWAP = 1  Cᵀ = Bᵀ·Aᵀ: columns of B on TM, the panel's rows on TN (16×8×16, 8×8×8);
 //   SWAP = 0  C = A·B: the panel's rows on TM, columns of B on TN (16×16×16, 8×16×16).
-// Both read the same staged data, once by rows and once by columns.
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 2) const uint TM = 16;
@@ -23,7 +19,7 @@ layout(constant_id = 4) const uint TK = 16;
 layout(constant_id = 5) const uint SWAP = 1;
 layout(constant_id = 6) const uint COLS = 256; // a power of two, as SUBS
 layout(constant_id = 7) const uint SUBS = 4;
-layout(constant_id = 8) const uint STAGE = 16;    // a multiple of TK
+layout(constant_id = 8) const uint STAGE = 16; // a multiple of TK
 layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: what the table computes
 
 // Two stages of B's rows and of values; at the end the block of C in f32. A row has one uvec4 more than
@@ -31,8 +27,8 @@ layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: wha
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint A_ROW = V / 8;                        // uvec4 of a vector's values
-const uint B_LOADS = STAGE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation brings to a stage: whole
+const uint A_ROW = V / 8; // uvec4 of a vector's values
+const uint B_LOADS = STAGE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
 const uint A_LOADS = (STAGE * SUBS * A_ROW + LOCAL - 1) / LOCAL; // of values, at most
 
 // Tiles of a subgroup: across columns of C, and down the panel's rows.
@@ -63,17 +59,19 @@ void main() {
     while (slices < SUBS && cols / 2 >= p.n - base) slices *= 2, cols /= 2;
     uint slice = gl_SubgroupID * slices / SUBS, part = gl_SubgroupID % (SUBS / slices);
     bool busy = base + part * (COLS / SUBS) < p.n; // else the subgroup's columns do not exist
-    uint length = STAGE * slices;                  // vectors of a stage
-    uint octets = cols / 8, pitch = octets + 1;    // uvec4 of a row of B, and from one to the next
-    uint size = length * (pitch + A_ROW);          // uvec4 of a stage
+    uint length = STAGE * slices; // vectors of a stage
+    uint octets = cols / 8, pitch = octets + 1; // uvec4 of a row of B, and from one to the next
+    uint size = length * (pitch + A_ROW); // uvec4 of a stage
     uint log = findLSB(octets);
 
-    uint column[B_LOADS];  // rows of B to fetch next; NONE past the panel's end and C's last column
-    uvec4 rows[B_LOADS];   // what was fetched of them
+    uint column[B_LOADS]; // rows of B to fetch next; NONE past the panel's end and C's last column
+    uvec4 rows[B_LOADS]; // what was fetched of them
     uvec4 values[A_LOADS];
     SUM sums[ACROSS * DOWN];
-    [[unroll]] for (uint i = 0; i < B_LOADS; i++) column[i] = NONE;
-    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++)
+        column[i] = NONE;
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
+        sums[i] = SUM(0.0);
 
     // Step s looks up the columns of stage s, fetches stage s-1, and multiplies stage s-2.
     uint steps = (a.count + length - 1) / length + 2;

@@ -1,53 +1,53 @@
-// Panels × dense on tensor cores, after SSpMM (transpose mapping §III-B, register shuffle §IV-B,
-// Algorithm 2), but for where a warp finds its work: a kernel's own file defines locate and row_of.
+// Panels × dense on tensor cores, after SSpMM (transpose mapping §III-B, register shuffle §IV-B, Algorithm 2). A
+// kernel's own file defines locate and row_of.
 //
-// One warp multiplies one panel of V rows by 64·CHUNKS columns of B. The instruction
-// mma.m16n8k16 computes Cᵀ = Bᵀ·Aᵀ, so that the panel's rows sit on its n = 8 and 16 columns of B on
-// its m = 16. A lane loads 8 neighbouring columns of a gathered row of B with one 128-bit load; a
-// byte permute of two such rows gives the pairs along k that the instruction's A operand wants
-// (shuffle in), and the accumulators of 4 instructions are 8 neighbouring columns of C again
-// (shuffle out), so no value ever crosses lanes.
+// Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32, on mma.m16n8k16.
+// Tile: a warp computes a panel (V × 64·CHUNKS). Cᵀ = Bᵀ·Aᵀ: the panel's rows on n = 8, 16 columns of B on m = 16. The
+// K columns of A of a step may meet the instruction's k slots in any order as long as A and B agree: slot pairs are
+// dealt so that a lane's columns are neighbours, and their numbers one load.
+// Data movement: a lane loads 8 neighbouring columns of a gathered row of B with one 128-bit load; a byte permute of
+// two such rows gives the pairs along k of operand A (shuffle in), and the accumulators of 4 instructions are 8
+// neighbouring columns of C again (shuffle out), so no value crosses lanes. The panel's values and column numbers go
+// through shared memory by cp.async, STAGES deep, each warp on its own: there is no CTA-wide barrier. On compute
+// capability 9.0 the first values are prefetched while the launch before still runs.
+// Bound by: L1, which delivers each row of B once a panel.
 //
-// The K columns of A of a step may meet the instruction's k slots in any order as long as A and B agree:
-// slot pairs are dealt so that a lane's columns are neighbours, and their numbers one load.
-//
-// The panel's values and column numbers run through shared memory, STAGES asynchronous copies deep, each
-// warp on its own: there is no block-wide barrier.
-//
-// Compiled for compute capability 9.0, it fetches the first values while the launch before still runs.
-//
-// Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), STEP (16, 8: the instruction's k), CHUNKS,
-// WARPS, STAGES. Panels have multiples of STEP columns.
+// Constants: ENTRY, V (8, 16), ELEM (half.cuh), STEP (16, 8: the instruction's k), CHUNKS, WARPS, STAGES. Panels have
+// multiples of STEP columns.
 
 #pragma once
 #include "launches.cuh"
-#include "panel_parts.cuh"
+#include "panel_split.cuh"
 
-#define TILE 32                     // columns of a stage: one per lane
-#define STEPS (TILE / STEP)         // steps of a stage
-#define VBYTES (V * 2)              // bytes of a column's values
+#define TILE 32 // columns of a stage: one per lane
+#define STEPS (TILE / STEP) // steps of a stage
+#define VBYTES (V * 2) // bytes of a column's values
 #define STAGE_BYTES (TILE * VBYTES + TILE * 4)
 
-__device__ __forceinline__ void gather(Rows &r, const u16 *__restrict__ b, u32 ldb, const u32 *cols, const u32 (&at)[CHUNKS]) {
+__device__ __forceinline__ void gather(Rows &r, const u16 *__restrict__ b, u32 ldb, const u32 *cols,
+                                       const u32 (&at)[CHUNKS]) {
     u32 k[QUAD];
 #if QUAD == 4
     uint4 t = *(const uint4 *)cols;
-    k[0] = t.x; k[1] = t.y; k[2] = t.z; k[3] = t.w;
+    k[0] = t.x;
+    k[1] = t.y;
+    k[2] = t.z;
+    k[3] = t.w;
 #else
     uint2 t = *(const uint2 *)cols;
-    k[0] = t.x; k[1] = t.y;
+    k[0] = t.x;
+    k[1] = t.y;
 #endif
 #pragma unroll
     for (int i = 0; i < QUAD; i++)
 #pragma unroll
-        for (int c = 0; c < CHUNKS; c++)
-            r.v[i][c] = __ldg((const uint4 *)(b + (u64)k[i] * ldb + at[c]));
+        for (int c = 0; c < CHUNKS; c++) r.v[i][c] = __ldg((const uint4 *)(b + (u64)k[i] * ldb + at[c]));
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const u16 *__restrict__ values,
+          const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          float *__restrict__ part, Params p) {
     __shared__ __align__(16) unsigned char stages[WARPS][STAGES][STAGE_BYTES];
     if (p.phase == 1) {
 #if __CUDA_ARCH__ >= 900
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
     for (int i = 0; i < CHUNKS; i++) at[i] = min(base + 64 * i + 8 * g, p.ldb - 8);
 
-    // Asynchronous copies: each lane brings one column's values and its number.
+    // Asynchronous copies: each lane copies one column's values and its number.
     u32 ring = shared_address(&stages[warp][0][0]);
     const char *from = (const char *)values + ((u64)first + lane) * VBYTES;
     const u32 *index = colind + first + lane;
@@ -129,7 +129,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             u32 x[4];
             u32 off = lm + i * 256 * 2;
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(off) : "memory");
+                         : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                         : "r"(off)
+                         : "memory");
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int flat = 4 * i + e; // in the order the matrices are stored: see lds
@@ -164,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         each_row(acc, base, [&](u32 row, u32 col, float(&x)[8]) { keep(part, p, panel.slot, row, col, x); });
         return;
     }
-    store(acc, {c, bias}, p, base, [&](u32 row) { return row_of(work + p.places, panel, row); },
-          [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
+    store(
+        acc, {c, bias}, p, base, [&](u32 row) { return row_of(work + p.places, panel, row); },
+        [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
 }

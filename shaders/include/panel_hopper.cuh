@@ -1,23 +1,24 @@
-// Panels × dense on the tensor cores of compute capability 9.0, with B in shared memory, for panels that share most rows
-// of B.
+// Panels × dense on the tensor cores of compute capability 9.0, with B in shared memory, for panels that share most
+// rows of B. A kernel's own file defines panel_at and row_of.
 //
-// A cluster of CLUSTER blocks computes COLS columns of C for neighbouring blocks of rows. Windows of WINDOW rows of those
-// columns of B come by tensor copies into a ring of STAGES windows: each block of the cluster copies a part of each window
-// to all of them. Clusters take tiles of C in turn; while one is stored the next one's first windows are on their way.
+// Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32, on mma.m16n8k16.
+// Tile: a cluster of CLUSTER CTAs computes COLS columns of C for neighbouring blocks of rows. A warp has a stream: ROWS
+// rows, which are LISTS panels of V rows. Cᵀ = Bᵀ·Aᵀ (SSpMM §III-B): 16 columns of B are the instruction's m, 8 rows of
+// A its n. Persistent clusters take tiles in turn; while one is stored the next one's first windows are loaded.
+// Data movement: windows of B (WINDOW × COLS) come by TMA into a stage buffer of STAGES windows: each CTA of a cluster
+// loads a share of a window and multicasts it. A step is 16 vectors of each panel, whose rows of B lie in SPAN
+// neighbouring windows. ldmatrix gathers and transposes 16 rows of B, one address a lane; the encoder deals vectors so
+// that the eight rows read at once differ mod 8: with TMA's swizzle these lie in different banks.
+// Bound by: shared memory, then L2.
 //
-// A warp has a stream: ROWS rows, which are LISTS panels of V rows, and their vectors step by step. A step is 16 vectors of each panel,
-// whose rows of B lie in SPAN neighbouring windows. The multiply is Cᵀ = Bᵀ·Aᵀ (SSpMM §III-B): 16 columns of B are the
-// instruction's m, 8 rows of A its n. ldmatrix gathers and transposes 16 rows of B, one address a lane. The encoder deals vectors
-// so that the eight rows that are read at once differ mod 8: with the swizzle of tensor copies these lie in different banks.
+// ptr holds, for each stream, windows offsets of steps: segment w is the steps whose last row of B is in window w. A
+// step is 16 bytes of values for each lane, as the instruction reads them, and 16 × LISTS numbers of 16 bits, those of
+// a vector of each panel next to each other: where the row is, in chunks of 16 bytes from the buffer's start to the
+// chunk that holds columns 0 to 7. Behind the last step is room for another, which is fetched and not used. From
+// p.places on ptr has the panels of each stream, then the arguments of row_of. shaders/panel/streams.go makes them.
 //
-// ptr holds, for each stream, windows offsets of steps: segment w is the steps whose last row of B is in window w. A step is 16 bytes
-// of values for each lane, as the instruction wants them, and 16 × LISTS numbers of 16 bits, those of a vector of each panel next to
-// each other: where the row is, in chunks of 16 bytes from the ring's start to the chunk that holds columns 0 to 7. Behind the last step
-// is room for another, which is fetched and not used. From p.places on ptr has the panels of each stream, then what the format's row_of takes.
-// shaders/panel/streams.go makes them.
-//
-// Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, RING (rows of all stages), SPAN, WARPS, CLUSTER.
-// p.width is the streams of a block, at most WARPS. Dynamic shared memory: RING_BYTES + 16·STAGES.
+// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, STAGE_ROWS (rows of all stages), SPAN, WARPS, CLUSTER.
+// p.width is the streams of a CTA, at most WARPS. Dynamic shared memory: BUFFER_BYTES + 16·STAGES.
 
 #pragma once
 #include "bulk.cuh"
@@ -26,18 +27,19 @@
 
 #define COLS 64
 #define ROWS 16 // of a stream
-#define FEEDERS 4 // warps, of which one thread copies, and which leave the others their registers
-#define PITCH (COLS * 2) // bytes from a row of the ring to the next
+#define PRODUCERS 4 // producer warps: one thread copies, and the others give up their registers
+#define PITCH (COLS * 2) // bytes from a row of the buffer to the next
 #define CHUNKS_OF_ROW (COLS / 8) // of 16 bytes
 #define WINDOW_BYTES (WINDOW * PITCH)
-#define RING_BYTES (STAGES * WINDOW_BYTES)
+#define BUFFER_BYTES (STAGES * WINDOW_BYTES)
 #define PART (WINDOW / CLUSTER) // rows of a window that a block copies
 #define LISTS (ROWS / V)
 #define NO_STREAM 0xffffffff
 #define NO_PANEL 0xffffffff
 #define NO_ROW 0xffffffff
 
-static_assert(RING == STAGES * WINDOW && STAGES > SPAN && STAGES <= 32 && RING * CHUNKS_OF_ROW <= 65536, "");
+static_assert(STAGE_ROWS == STAGES * WINDOW && STAGES > SPAN && STAGES <= 32 && STAGE_ROWS * CHUNKS_OF_ROW <= 65536,
+              "");
 static_assert(PART <= 256 && PART % 8 == 0, "");
 
 // Tiles is how C is shared out: row blocks of all streams, CLUSTER of them times COLS columns a tile.
@@ -53,12 +55,13 @@ struct Tiles {
     __device__ __forceinline__ u32 column(u32 tile) const { return tile / (blocks / CLUSTER) * COLS; }
     // stream returns a warp's stream. They come by falling weight, and are dealt to blocks there and back.
     __device__ __forceinline__ u32 stream(u32 tile, u32 warp) const {
-        u32 block = tile % (blocks / CLUSTER) * CLUSTER + rank, n = warp * blocks + (warp & 1 ? blocks - 1 - block : block);
+        u32 block = tile % (blocks / CLUSTER) * CLUSTER + rank,
+            n = warp * blocks + (warp & 1 ? blocks - 1 - block : block);
         return n < streams ? n : NO_STREAM;
     }
 };
 
-// Phases holds the parity that each barrier of a ring is to be waited for next.
+// Phases holds the parity that each barrier of a buffer is to be waited for next.
 struct Phases {
     u32 barriers, bits;
     __device__ __forceinline__ void wait(u32 stage) {
@@ -67,14 +70,15 @@ struct Phases {
     }
 };
 
-// Step is a lane's part of a step: values of 8 rows of the stream after the other, and where the rows of B are that it names to
-// ldmatrix.
+// Step is a lane's part of a step: values of 8 rows of the stream after the other, and where the rows of B are that it
+// names to ldmatrix.
 struct Step {
     u32 values[ROWS / 8][2], places;
 
     __device__ __forceinline__ void fetch(const char *v, const char *at, u32 n) {
         asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(values[0][0]), "=r"(values[0][1]), "=r"(values[1][0]), "=r"(values[1][1]) : "l"(v + (u64)n * (32 * ROWS)));
+                     : "=r"(values[0][0]), "=r"(values[0][1]), "=r"(values[1][0]), "=r"(values[1][1])
+                     : "l"(v + (u64)n * (32 * ROWS)));
 #if LISTS == 2
         asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(places) : "l"(at + (u64)n * 64));
 #else
@@ -83,7 +87,7 @@ struct Step {
         places = x;
 #endif
     }
-    // place is where the row of list l's vector is, in bytes from the ring's start.
+    // place is where the row of list l's vector is, in bytes from the buffer's start.
     __device__ __forceinline__ u32 place(int l) const { return (l ? places >> 12 : places << 4) & 0xffff0; }
 };
 
@@ -102,7 +106,7 @@ struct EntriesStream {
                     u64 slot = ((u64)n * 32 + at % 8 * 4 + k % 8 / 2) * 8 + at / 8 % 2 * 4 + k / 8 * 2 + k % 2;
                     if (!(mask[slot >> 5] >> (slot & 31) & 1)) continue;
                     u32 place = places[((u64)n * 16 + k) * LISTS + at / V] / CHUNKS_OF_ROW;
-                    u32 row = top - (top % RING + RING - place) % RING;
+                    u32 row = top - (top % STAGE_ROWS + STAGE_ROWS - place) % STAGE_ROWS;
                     s.add(to_float(values[slot]), to_float(b[(u64)row * ldb + col]));
                 }
         }
@@ -125,14 +129,15 @@ __device__ __forceinline__ void across(float (&x)[4]) {
     }
 }
 
-// rows_of returns, for lane r and lane r + ROWS, the row of C that row r of a stream is; NO_ROW where it has none. A lane of panels has panel lane % LISTS.
+// rows_of returns, for lane r and lane r + ROWS, the row of C that row r of a stream is; NO_ROW where it has none. A
+// lane of panels has panel lane % LISTS.
 __device__ __forceinline__ u32 rows_of(const u32 *work, u32 panels) {
     u32 lane = threadIdx.x & 31, panel = __shfl_sync(0xffffffff, panels, lane % ROWS / V);
     return panel == NO_PANEL ? NO_ROW : row_of(work, {0, 0, panel * V, 0, NO_SLOT}, lane % V);
 }
 
-// The sums of a stream: lane (g, q) has columns 16·j + g and 16·j + g + 8 of rows 8·h + 2q and 8·h + 2q + 1. quad returns four neighbouring ones of row
-// 8·h + 2q + e, from column 32·j + first_column() on.
+// The sums of a stream: lane (g, q) has columns 16·j + g and 16·j + g + 8 of rows 8·h + 2q and 8·h + 2q + 1. quad
+// returns four neighbouring ones of row 8·h + 2q + e, from column 32·j + first_column() on.
 typedef float Sums[ROWS / 8][COLS / 16][4];
 __device__ __forceinline__ u32 first_column() { return (threadIdx.x >> 2 & 3) * 8 + (threadIdx.x >> 4 & 1) * 4; }
 __device__ __forceinline__ float4 quad(const Sums &acc, int h, int e, int j) {
@@ -141,10 +146,12 @@ __device__ __forceinline__ float4 quad(const Sums &acc, int h, int e, int j) {
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// store_plain stores a stream's sums where all of them are finite, and C is of f32, is not read, and has all COLS columns. Else it does nothing, and returns
-// false. What most tiles need is without branches, so that latencies hide each other.
+// store_plain stores a stream's sums where all of them are finite, and C is of f32, is not read, and has all COLS
+// columns. Else it does nothing, and returns false. What most tiles need is without branches, so that latencies hide
+// each other.
 __device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out<Params> &out, u32 base) {
-    if (!out.plain || base + COLS > out.p.n || !all_finite(*(const float(*)[ROWS / 8 * (COLS / 16)][4])acc)) return false;
+    if (!out.plain || base + COLS > out.p.n || !all_finite(*(const float(*)[ROWS / 8 * (COLS / 16)][4]) acc))
+        return false;
     float *c = (float *)out.to.c + base + first_column();
 #pragma unroll
     for (int h = 0; h < ROWS / 8; h++)
@@ -155,14 +162,16 @@ __device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out
             for (int j = 0; j < COLS / 32; j++) {
                 float4 x = quad(acc, h, e, j);
                 if (row < out.p.rows)
-                    *(float4 *)(c + (u64)row * out.p.ldc + 32 * j) = make_float4(out.p.alpha * x.x, out.p.alpha * x.y, out.p.alpha * x.z, out.p.alpha * x.w);
+                    *(float4 *)(c + (u64)row * out.p.ldc + 32 * j) =
+                        make_float4(out.p.alpha * x.x, out.p.alpha * x.y, out.p.alpha * x.z, out.p.alpha * x.w);
             }
         }
     return true;
 }
 
 // store_any stores any.
-__device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<Params> &out, u32 base, EntriesStream entries) {
+__device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<Params> &out, u32 base,
+                                          EntriesStream entries) {
 #pragma unroll
     for (int h = 0; h < ROWS / 8; h++)
 #pragma unroll
@@ -178,24 +187,25 @@ __device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<P
         }
 }
 
-// bring is one thread's work: this block's part of all windows of all tiles.
-__device__ __forceinline__ void bring(u32 ring, u32 full, u32 empty, const TileMap *map, const Tiles &tiles, u32 windows) {
+// produce: body of the producer thread: this CTA's share of all windows of all tiles.
+__device__ __forceinline__ void produce(u32 buffer, u32 full, u32 empty, const TileMap *map, const Tiles &tiles,
+                                        u32 windows) {
     Phases free{empty, ~0u};
     for (u32 tile = tiles.cluster; tile < tiles.count; tile += tiles.clusters)
         for (u32 w = 0, stage = 0; w < windows; w++) {
             free.wait(stage);
             barrier_expect(full + 8 * stage, WINDOW_BYTES);
-            tile_copy(ring + stage * WINDOW_BYTES + tiles.rank * (PART * PITCH), map, w * WINDOW + tiles.rank * PART, tiles.column(tile), full + 8 * stage,
-                      (1 << CLUSTER) - 1);
+            tile_copy(buffer + stage * WINDOW_BYTES + tiles.rank * (PART * PITCH), map, w * WINDOW + tiles.rank * PART,
+                      tiles.column(tile), full + 8 * stage, (1 << CLUSTER) - 1);
             if (++stage == STAGES) stage = 0;
         }
 }
 
 // multiply adds a step's products to the sums of a stream.
-__device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], const Step &step, u32 ring, u32 half) {
+__device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], const Step &step, u32 buffer, u32 half) {
 #pragma unroll
     for (int l = 0; l < LISTS; l++) {
-        u32 at = (step.place(l) ^ half) + ring, x[COLS / 16][4];
+        u32 at = (step.place(l) ^ half) + buffer, x[COLS / 16][4];
 #pragma unroll
         for (int j = 0; j < COLS / 16; j++) ldmatrix_trans(x[j], at ^ 32 * j);
 #pragma unroll
@@ -208,13 +218,13 @@ __device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], c
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluster_dims__(CLUSTER, 1, 1)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ places, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *,
-          const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1) __cluster_dims__(CLUSTER, 1, 1)
+    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ places, const u16 *__restrict__ values,
+          const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          float *, const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
     const u32 *rowmap = ptr + p.places;
     extern __shared__ __align__(1024) unsigned char smem[];
-    u32 ring = shared_address(smem), full = ring + RING_BYTES, empty = full + 8 * STAGES;
+    u32 buffer = shared_address(smem), full = buffer + BUFFER_BYTES, empty = full + 8 * STAGES;
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 windows = (p.cols + WINDOW - 1) / WINDOW;
     Tiles tiles(p);
@@ -231,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
         if (threadIdx.x == 32 * WARPS) {
             launches_before();
             launches_after();
-            bring(ring, full, empty, &map, tiles, windows);
+            produce(buffer, full, empty, &map, tiles, windows);
         }
         __syncwarp();
     } else {
@@ -239,16 +249,18 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
         if (warp < p.width) {
             Phases filled{full, 0};
             u32 half = lane & 8 ? 16 : 0; // ldmatrix: matrix 2i + j is vectors 8i to 8i + 7, columns 8j to 8j + 7
-            const char *lane_values = (const char *)values + 16 * lane, *lane_places = (const char *)places + (lane / 16 * 8 + lane % 8) * (2 * LISTS);
+            const char *lane_values = (const char *)values + 16 * lane,
+                       *lane_places = (const char *)places + (lane / 16 * 8 + lane % 8) * (2 * LISTS);
             asm volatile("" : "+l"(lane_values), "+l"(lane_places), "+r"(half)); // else they are computed in each step
             u32 stream, i, bounds, panels; // of a tile; ends of the next 32 segments, and panels, one a lane
-            Step next;                     // step i
-            auto take = [&](u32 tile) {    // a tile, whose first step is on its way then
+            Step next; // step i
+            auto take = [&](u32 tile) { // a tile, whose first step is on its way then
                 stream = tiles.stream(tile, warp);
                 i = bounds = 0, panels = NO_PANEL;
                 if (stream != NO_STREAM) {
                     const u32 *list = ptr + (u64)stream * windows;
-                    i = __ldg(list), bounds = __ldg(list + min(lane + 1, windows)), panels = __ldg(rowmap + stream * LISTS + lane % LISTS);
+                    i = __ldg(list), bounds = __ldg(list + min(lane + 1, windows)),
+                    panels = __ldg(rowmap + stream * LISTS + lane % LISTS);
                 }
                 next.fetch(lane_values, lane_places, i);
             };
@@ -263,7 +275,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                 Sums acc = {};
 #pragma unroll 1
                 for (u32 w = 0; w < windows; w++) {
-                    if (w > 0 && w % 32 == 0 && stream != NO_STREAM) bounds = __ldg(ptr + (u64)stream * windows + min(w + lane + 1, windows));
+                    if (w > 0 && w % 32 == 0 && stream != NO_STREAM)
+                        bounds = __ldg(ptr + (u64)stream * windows + min(w + lane + 1, windows));
                     u32 end = __shfl_sync(0xffffffff, bounds, w % 32);
                     if (w >= SPAN) release(stage < SPAN ? stage + STAGES - SPAN : stage - SPAN);
                     filled.wait(stage);
@@ -272,19 +285,21 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                     while (i != end) {
                         Step now = next;
                         next.fetch(lane_values, lane_places, ++i);
-                        multiply(acc, now, ring, half);
+                        multiply(acc, now, buffer, half);
                     }
                 }
                 for (u32 w = min(SPAN, windows); w > 0; w--) release((windows - w) % STAGES);
-                EntriesStream entries{ptr + (u64)stream * windows, mask, (const u16 *)places, values, b, windows, p.ldb, 0};
+                EntriesStream entries{
+                    ptr + (u64)stream * windows, mask, (const u16 *)places, values, b, windows, p.ldb, 0};
                 u32 rows = rows_of(rowmap + tiles.streams * LISTS, panels);
                 if (tile + tiles.clusters < tiles.count) take(tile + tiles.clusters);
                 launches_before();
                 Out<Params> out({c, bias}, p);
-                if (!store_plain(acc, rows, out, tiles.column(tile))) store_any(acc, rows, out, tiles.column(tile), entries);
+                if (!store_plain(acc, rows, out, tiles.column(tile)))
+                    store_any(acc, rows, out, tiles.column(tile), entries);
             }
         }
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 }

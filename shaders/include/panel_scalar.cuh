@@ -1,17 +1,21 @@
-// Panels × dense in f32 without tensor cores: a lane keeps V rows × 4 columns of C, so that each 128-bit
-// load of a row of B feeds 4·V multiply-adds. One warp multiplies one panel by 128 columns, WARPS
-// warps a block; UNROLL columns are in flight. Panels have multiples of UNROLL columns.
+// Panels × dense in f32 without tensor cores.
+//
+// Computes: C = alpha·A·B + beta·C for panels of V rows.
+// Tile: a warp computes a panel (V × 128), a lane (V × 4): a 128-bit load of a row of B feeds 4·V multiply-adds. UNROLL
+// columns are in flight; panels have multiples of UNROLL columns. WARPS warps a CTA.
+// Data movement: straight from L1 to registers.
+// Bound by: FMA for wide C, L1 else.
 
 #pragma once
-#include "panel_parts.cuh"
+#include "panel_split.cuh"
 
-// Blocks that a multiprocessor has room for. ptxas takes the registers that leaves: with 7 blocks, panels of 8 rows take up to a fifth longer.
+// CTAs of a multiprocessor. ptxas limits registers by it: with 7 CTAs, panels of 8 rows take up to a fifth longer.
 #define LEAST (V == 8 ? 6 : 4)
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
-    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values,
+          const u32 *__restrict__ mask, const float *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, Params p) {
     if (p.phase == 1) {
         add_parts(p, work, colind, values, mask, b, bias, c, part);
         return;
@@ -47,7 +51,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     }
 #pragma unroll
     for (int r = 0; r < V; r++) {
-        mend(p, r, col, acc[r], [&](u32 i, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, i, n); });
+        mend(p, r, col, acc[r],
+             [&](u32 i, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, i, n); });
         store_row({c, bias}, p, row_of(work + p.places, panel, r), col, acc[r]);
     }
 }

@@ -1,11 +1,10 @@
-// Panels × dense on scalar units, but for where a workgroup finds its work: a kernel's own file defines
-// locate and rowOf.
+// Panels × dense on scalar units. A kernel's own file defines locate and rowOf.
 //
-// A workgroup multiplies one panel of V rows by a block of 4·LOCAL columns. Values and column numbers
-// of STAGE columns at a time are brought to shared memory. An invocation has four columns: for each
-// column of the panel it loads them from its row of B and adds their products with the V values to V
-// sums. Where there are fewer columns than the block has, invocations share the panel's columns
-// between them (slices) and add their sums up at the end, in order.
+// Tile: a workgroup computes a panel (V × 4·LOCAL), an invocation (V × 4). Where C is narrower, invocations share the
+// panel's columns (slices), and their sums are added in order at the end.
+// Data movement: values and column numbers of STAGE columns go through shared memory. Rows of B come straight from
+// memory.
+// Bound by: FMA for wide C, gathers of rows of B else.
 //
 // ELEM is the type of A and B.
 
@@ -20,8 +19,8 @@ shared vec4 sums[LOCAL];
 
 #include "quad.glsl"
 
-// bring copies m columns from number s on to shared memory.
-void bring(Panel a, uint s, uint m) {
+// loadStage copies m columns from number s on to shared memory.
+void loadStage(Panel a, uint s, uint m) {
     uvec2 from = at(a.values, s, V * ELEM_BYTES);
     for (uint i = gl_LocalInvocationIndex; i < m * V / 4; i += LOCAL) values[i] = quad(from, i);
     for (uint i = gl_LocalInvocationIndex; i < m; i += LOCAL) cols[i] = Words(a.cols).v[s + i];
@@ -42,11 +41,12 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[V];
-    [[unroll]] for (uint r = 0; r < V; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < V; r++)
+        acc[r] = vec4(0);
     for (uint s = 0; s < a.count; s += STAGE) {
         uint m = min(STAGE, a.count - s);
         barrier();
-        bring(a, s, m);
+        loadStage(a, s, m);
         barrier();
         for (uint q = slice; q < m; q += slices) {
             vec4 x = quad(rowOfB(cols[q]), from);

@@ -1,32 +1,32 @@
-// Panels × dense on tensor cores with B staged in shared memory, for panels that share most rows of B.
+// Panels × dense on tensor cores with B staged in shared memory, for panels that share most rows of B. A kernel's own
+// file defines panel_at and row_of.
 //
-// panel_gather.cuh gathers every row of B from the caches once per panel, which bounds it by the L1 cache:
-// the four lanes of a quad read four rows at the same columns, and those lie in the same banks. Here
-// a block of WARPS·PANELS panels copies B once, WINDOW rows × 64 columns at a time, and every panel
-// gathers from the copy. Two things keep the gathers free of bank conflicts: staged rows are 160 bytes
-// apart, so that rows that differ mod 4 differ in banks, and the encoder deals a panel's vectors so
-// that the four rows that a quad reads together differ mod 4.
+// Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32. The multiply is panel_gather.cuh's.
+// Tile: a CTA computes WARPS·PANELS panels (V × 64 each), a consumer warp PANELS of them.
+// Data movement: PRODUCERS producer warps copy B into a stage buffer of STAGES windows (WINDOW × 64), and every panel
+// gathers from there. panel_gather.cuh gathers each row of B from L1 once a panel, where the four lanes of a quad read
+// the same columns of four rows, which lie in the same banks. Here staged rows are 160 bytes apart, so that rows that
+// differ mod 4 differ in banks, and the encoder deals a panel's vectors so that the four rows that a quad reads
+// together differ mod 4. mbarriers tell consumers that a window is full and producers that it is free, so warps may run
+// apart by some windows. A consumer warp prefetches the steps (16 vectors) of each of its panels DEPTH ahead.
+// Bound by: shared-memory gathers.
 //
-// The format's lists are cut by window: ptr holds panels × windows + 1 offsets, list (panel, w) being
-// the panel's vectors whose columns lie in window w, padded to a multiple of 16; colind holds 16-bit
-// columns within the window, two to a word. The multiply is panel_gather.cuh's.
+// The format's lists are cut by window: ptr holds panels × windows + 1 offsets, list (panel, w) being the panel's
+// vectors whose columns lie in window w, padded to a multiple of 16; colind holds 16-bit columns within the window, two
+// to a word.
 //
-// FEEDERS warps copy B into a ring of STAGES windows; mbarriers tell the WARPS multiplying warps that a
-// window is full and the feeders that it is free again, so warps may run apart by some windows. A
-// multiplying warp copies the steps (16 vectors) of each of its panels DEPTH ahead into a ring.
-//
-// Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, WARPS, FEEDERS, PANELS (of a warp),
-// STAGES (windows in shared memory), DEPTH (steps of a panel). Dynamic shared memory: LISTS bytes, and
-// 4·WARPS·PANELS·(windows + 1) for the offsets of lists.
+// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, WARPS, PRODUCERS, PANELS (of a warp), STAGES (windows in shared
+// memory), DEPTH (steps of a panel). Dynamic shared memory: LISTS bytes, and 4·WARPS·PANELS·(windows + 1) for the
+// offsets of lists.
 
 #pragma once
 #include "barrier.cuh"
 
-#define PITCH 160                               // bytes from a staged row to the next
+#define PITCH 160 // bytes from a staged row to the next
 #define WINDOW_BYTES (WINDOW * PITCH)
-#define VALUE_BYTES (16 * V * 2)                // of a step
-#define STEP_BYTES (VALUE_BYTES + 32)           // with its columns
-#define RING_BYTES (DEPTH * STEP_BYTES)         // of one panel
+#define VALUE_BYTES (16 * V * 2) // of a step
+#define STEP_BYTES (VALUE_BYTES + 32) // with its columns
+#define RING_BYTES (DEPTH * STEP_BYTES) // of one panel
 #define LISTS (STAGES * WINDOW_BYTES + WARPS * PANELS * RING_BYTES)
 
 __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
@@ -34,8 +34,9 @@ __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
 }
 
 // The panel's vectors lie in lists[0] to lists[windows]; see panel.cuh's recompute.
-static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 windows, const u16 *local, const u16 *values, const u32 *mask,
-                                                       const u16 *b, u32 ldb, u32 row, u32 col) {
+static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 windows, const u16 *local,
+                                                       const u16 *values, const u32 *mask, const u16 *b, u32 ldb,
+                                                       u32 row, u32 col) {
     Special s;
     for (u32 w = 0; w < windows; w++)
         for (u32 v = lists[w]; v < lists[w + 1]; v++)
@@ -43,25 +44,26 @@ static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 win
     return s.result();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *, Params p) {
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1)
+    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values,
+          const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          float *, Params p) {
     const u32 *rowmap = ptr + p.places;
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 full[STAGES], empty[STAGES];
     const u16 *local = (const u16 *)colind;
-    u32 ring = shared_address(smem);
+    u32 buffer = shared_address(smem);
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 windows = (p.cols + WINDOW - 1) / WINDOW;
     u32 base = blockIdx.y * 64;
     if (threadIdx.x == 0)
         for (int s = 0; s < STAGES; s++) {
-            barrier_init(shared_address(&full[s]), 32 * FEEDERS);
+            barrier_init(shared_address(&full[s]), 32 * PRODUCERS);
             barrier_init(shared_address(&empty[s]), WARPS);
         }
     __syncthreads();
 
-    if (warp >= WARPS) { // feeders
+    if (warp >= WARPS) { // producer warps
         u32 t = threadIdx.x - 32 * WARPS;
         // Columns past the leading dimension are read from its end instead and never stored; rows past
         // the matrix are zeros.
@@ -69,14 +71,15 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
         for (u32 w = 0; w < windows; w++) {
             u32 stage = w % STAGES;
             if (w >= STAGES) barrier_wait(shared_address(&empty[stage]), (w / STAGES - 1) & 1);
-            u32 to = ring + stage * WINDOW_BYTES + 16 * (t & 7);
+            u32 to = buffer + stage * WINDOW_BYTES + 16 * (t & 7);
 #pragma unroll 4
-            for (u32 r = t >> 3; r < WINDOW; r += 4 * FEEDERS) {
+            for (u32 r = t >> 3; r < WINDOW; r += 4 * PRODUCERS) {
                 u32 k = w * WINDOW + r;
                 int in = k < p.cols ? 16 : 0;
                 copy<16>(to + r * PITCH, from + (in ? (u64)k * p.ldb : 0), in);
             }
-            asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&full[stage])) : "memory");
+            asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&full[stage]))
+                         : "memory");
         }
         asm volatile("cp.async.wait_all;" ::: "memory");
         return;
@@ -87,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     //
     // The offsets of this warp's lists, and its part of the copies of each panel's steps.
     u32 *lists = (u32 *)(smem + LISTS) + warp * PANELS * (windows + 1);
-    u32 steps = ring + STAGES * WINDOW_BYTES + warp * PANELS * RING_BYTES;
+    u32 steps = buffer + STAGES * WINDOW_BYTES + warp * PANELS * RING_BYTES;
     u32 panel[PANELS], left[PANELS]; // steps of the panel yet to copy
     const char *from[PANELS];
     u32 stride = lane < 16 || V == 16 ? VALUE_BYTES : 32;
@@ -101,7 +104,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
         __syncwarp();
         u32 first = lists[j * (windows + 1)];
         left[j] = (lists[j * (windows + 1) + windows] - first) / 16;
-        from[j] = lane < 16 || V == 16 ? (const char *)(values + (u64)first * V) + 16 * lane : (const char *)(local + first) + 16 * (lane & 1);
+        from[j] = lane < 16 || V == 16 ? (const char *)(values + (u64)first * V) + 16 * lane
+                                       : (const char *)(local + first) + 16 * (lane & 1);
     }
     auto fetch = [&](int j, u32 to) {
         if (left[j] > 0) {
@@ -117,8 +121,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
 #pragma unroll
         for (int j = 0; j < PANELS; j++) fetch(j, steps + j * RING_BYTES + s * STEP_BYTES);
 
-    u32 values_at = (lane & 15) * 16;                       // ldmatrix: vector of a step
-    u32 columns_at = VALUE_BYTES + (lane >> 3 & 1) * 16;    // ldmatrix: half of a step's columns
+    u32 values_at = (lane & 15) * 16; // ldmatrix: vector of a step
+    u32 columns_at = VALUE_BYTES + (lane >> 3 & 1) * 16; // ldmatrix: half of a step's columns
     u32 chunk = (lane >> 2) * 16;
     u32 at[PANELS];
 #pragma unroll
@@ -128,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     for (u32 w = 0; w < windows; w++) {
         u32 stage = w % STAGES;
         barrier_wait(shared_address(&full[stage]), w / STAGES & 1);
-        u32 rows_at = ring + stage * WINDOW_BYTES + chunk;
+        u32 rows_at = buffer + stage * WINDOW_BYTES + chunk;
 #pragma unroll
         for (int j = 0; j < PANELS; j++) {
             const u32 *list = lists + j * (windows + 1) + w;
@@ -136,20 +140,25 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
                 copy_wait<DEPTH - 1>();
                 __syncwarp();
                 u32 k[2], a[HALVES][2];
-                asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(k[0]), "=r"(k[1]) : "r"(at[j] + columns_at));
+                asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                             : "=r"(k[0]), "=r"(k[1])
+                             : "r"(at[j] + columns_at));
                 asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                             : "=r"(a[0][0]), "=r"(a[0][1]) : "r"(at[j] + values_at));
+                             : "=r"(a[0][0]), "=r"(a[0][1])
+                             : "r"(at[j] + values_at));
                 Rows rows;
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     u32 row = i & 1 ? k[i >> 1] >> 16 : k[i >> 1] & 0xffff;
                     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                                 : "=r"(rows.v[i][0].x), "=r"(rows.v[i][0].y), "=r"(rows.v[i][0].z), "=r"(rows.v[i][0].w)
+                                 : "=r"(rows.v[i][0].x), "=r"(rows.v[i][0].y), "=r"(rows.v[i][0].z),
+                                   "=r"(rows.v[i][0].w)
                                  : "r"(rows_at + row * PITCH));
                 }
                 __syncwarp(); // all lanes have read the step whose place the copy takes
                 fetch(j, at[j]);
-                at[j] = at[j] + STEP_BYTES == steps + (j + 1) * RING_BYTES ? steps + j * RING_BYTES : at[j] + STEP_BYTES;
+                at[j] =
+                    at[j] + STEP_BYTES == steps + (j + 1) * RING_BYTES ? steps + j * RING_BYTES : at[j] + STEP_BYTES;
                 multiply(acc[j], rows, a);
             }
         }
@@ -160,7 +169,13 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     for (int j = 0; j < PANELS; j++)
         if (panel[j] != 0xffffffff) {
             const u32 *list = lists + j * (windows + 1);
-            store(acc[j], {c, bias}, p, base, [&](u32 row) { return row_of(rowmap, {0, 0, panel[j] * V, base, NO_SLOT}, row); },
-                  [&](u32 row, u32 col) { return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col); });
+            store(
+                acc[j], {c, bias}, p, base,
+                [&](u32 row) {
+                    return row_of(rowmap, {0, 0, panel[j] * V, base, NO_SLOT}, row);
+                },
+                [&](u32 row, u32 col) {
+                    return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col);
+                });
         }
 }

@@ -1,15 +1,14 @@
 // Panels × dense on tensor cores in tf32: f32 data whose products keep 11 significant bits.
 //
-// The mapping is panel_gather.cuh's with mma.m16n8k8: a lane loads 4 neighbouring columns of a gathered row
-// of B with one 128-bit load. An f32 register holds a single k, so nothing need be permuted: words j
-// and j+1 of two rows are the instruction's A operand as they are. Values go straight from the caches
-// to the B operand: lane (g, q) holds row g of columns q and q+4.
-//
-// One warp multiplies one panel of 8 rows by 32·CHUNKS columns of B, WARPS warps a block. Panels
-// have multiples of 8 columns.
+// Computes: C = alpha·A·B + beta·C for panels of 8 rows, on mma.m16n8k8, by panel_gather.cuh's mapping.
+// Tile: a warp computes a panel (8 × 32·CHUNKS), WARPS warps a CTA. Panels have multiples of 8 columns.
+// Data movement: straight from L1 to registers. A lane loads 4 neighbouring columns of a gathered row of B with one
+// 128-bit load. A register holds a single k, so nothing is permuted: words j and j + 1 of two rows are the
+// instruction's operand A as they are. Lane (g, q) holds values of row g of columns q and q + 4.
+// Bound by: L1, which delivers each row of B once a panel.
 
 #pragma once
-#include "panel_parts.cuh"
+#include "panel_split.cuh"
 #include "tf32.cuh"
 
 // A step's share of a lane: two vectors' values of its row, their rows of B.
@@ -19,9 +18,9 @@ struct Step {
 };
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values,
+          const u32 *__restrict__ mask, const float *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, Params p) {
     if (p.phase == 1) {
         add_parts(p, work, colind, values, mask, b, bias, c, part);
         return;
@@ -36,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 
     auto index = [&](Step &s, u32 v) {
 #pragma unroll
-        for (int i = 0; i < 2; i++) s.k[i] = __ldg(colind + v + q + 4 * i), s.a[i] = __ldg((const u32 *)values + (u64)(v + q + 4 * i) * V + g);
+        for (int i = 0; i < 2; i++)
+            s.k[i] = __ldg(colind + v + q + 4 * i), s.a[i] = __ldg((const u32 *)values + (u64)(v + q + 4 * i) * V + g);
     };
     auto gather = [&](Step &s) {
 #pragma unroll
@@ -57,8 +57,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int j = 0; j < CHUNKS; j++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                mma8(acc[j][h], tf32(word(now.b[0][j], 2 * h)), tf32(word(now.b[0][j], 2 * h + 1)), tf32(word(now.b[1][j], 2 * h)),
-                     tf32(word(now.b[1][j], 2 * h + 1)), b0, b1);
+                mma8(acc[j][h], tf32(word(now.b[0][j], 2 * h)), tf32(word(now.b[0][j], 2 * h + 1)),
+                     tf32(word(now.b[1][j], 2 * h)), tf32(word(now.b[1][j], 2 * h + 1)), b0, b1);
         now = after;
     }
 #pragma unroll
@@ -71,7 +71,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 keep(part, p, panel.slot, row, col, x);
                 continue;
             }
-            mend(p, row, col, x, [&](u32 r, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, r, n); });
+            mend(p, row, col, x,
+                 [&](u32 r, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, r, n); });
             store_row({c, bias}, p, row_of(work + p.places, panel, row), col, x);
         }
 }

@@ -1,10 +1,11 @@
-// Panels × dense with B staged in shared memory and operands made lane by lane (lanes.glsl), for panels that share most
-// rows of B; f16 with sums in f32. It is panel_staged.cuh for Vulkan. A kernel's own file defines panelIn and rowOf.
+// Panels × dense with B staged in shared memory, on cooperative matrices of a known lane layout (lanes.glsl), for
+// panels that share most rows of B: panel_staged.cuh for Vulkan. A kernel's own file defines panelIn and rowOf.
 //
-// A workgroup of WARPS subgroups multiplies 2·WARPS panels of 8 rows by 64 columns. It copies B once, WINDOW rows at
-// a time, and every panel gathers from the copy. Staged rows are 160 bytes apart, so that rows that differ mod 4 differ
-// in banks, and the encoder deals a panel's vectors so that the rows that the lanes of a quad read together do
-// (package panel, windows.go).
+// Tile: a workgroup of WARPS subgroups computes 2·WARPS panels (8 × 64 each).
+// Data movement: B is copied once, WINDOW rows at a time, and every panel gathers from the copy. Staged rows are 160
+// bytes apart, so that rows that differ mod 4 differ in banks, and the encoder deals a panel's vectors so that the rows
+// that the lanes of a quad read together do (package panel, windows.go).
+// Bound by: shared-memory gathers.
 //
 // The lists are cut by window: list (panel, w) is vectors work[panel·windows + w] to work[panel·windows + w + 1], a
 // multiple of 16; colind has their 16-bit columns within the window, two to a word; values are in the order of
@@ -12,24 +13,28 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 2) const uint WARPS = 8;
-layout(constant_id = 4) const uint SHARED = 2560; // uvec4 of shared memory: the window, or 8 rows of C for each subgroup
+layout(constant_id = 4) const uint SHARED =
+    2560; // uvec4 of shared memory: the window, or 8 rows of C for each subgroup
 
 #include "lanes.glsl"
 
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint PITCH = 10;                         // uvec4 from a staged row to the next
+const uint PITCH = 10; // uvec4 from a staged row to the next
 const uint LOADS = (WINDOW * 8 + LOCAL - 1) / LOCAL; // uvec4 of a window that each invocation copies
 
 uint steps; // of all panels
 
 // A step of a panel: the lane's four columns, 16 bits each, and values.
-struct Step { uvec2 cols, values; };
+struct Step {
+    uvec2 cols, values;
+};
 
 Step stepAt(uint s) {
     if (s >= steps) return Step(uvec2(0), uvec2(0));
-    return Step(Pairs(uvec2(p.colind)).v[s * 4 + (gl_SubgroupInvocationID & 3)], Pairs(uvec2(p.values)).v[s * 32 + gl_SubgroupInvocationID]);
+    return Step(Pairs(uvec2(p.colind)).v[s * 4 + (gl_SubgroupInvocationID & 3)],
+                Pairs(uvec2(p.values)).v[s * 32 + gl_SubgroupInvocationID]);
 }
 
 void multiply(inout SUM sums[4], Step s) {
@@ -37,14 +42,15 @@ void multiply(inout SUM sums[4], Step s) {
     uvec4 r0 = mem[(s.cols.x & 0xffffu) * PITCH + g], r1 = mem[(s.cols.x >> 16) * PITCH + g];
     uvec4 r2 = mem[(s.cols.y & 0xffffu) * PITCH + g], r3 = mem[(s.cols.y >> 16) * PITCH + g];
     OPERAND_B y = values8(s.values);
-    [[unroll]] for (uint i = 0; i < 4; i++) sums[i] = coopMatMulAdd(columns16(r0[i], r1[i], r2[i], r3[i]), y, sums[i]);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        sums[i] = coopMatMulAdd(columns16(r0[i], r1[i], r2[i], r3[i]), y, sums[i]);
 }
 
 // What a subgroup has of a panel. It is no array: drivers keep arrays in memory that a loop in a loop indexes.
 struct Work {
-    uint number;     // p.panels: none
-    uint at, stop;   // steps: the next, the end of the next window's list
-    Step even, odd;  // the next two
+    uint number; // p.panels: none
+    uint at, stop; // steps: the next, the end of the next window's list
+    Step even, odd; // the next two
 };
 
 Work workOf(uint stratum, uint windows) {
@@ -80,8 +86,8 @@ void store(Work w, SUM sums[4], uint base, uint windows) {
     const uint pitch = 17;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3, mine = gl_SubgroupID * 8 * pitch;
     [[unroll]] for (uint e = 0; e < 2; e++)
-        [[unroll]] for (uint i = 0; i < 2; i++)
-            mem[mine + (2 * t + e) * pitch + 2 * g + i] = floatBitsToUint(quadOf(sums[2 * i], sums[2 * i + 1], e));
+        [[unroll]] for (uint i = 0; i < 2; i++) mem[mine + (2 * t + e) * pitch + 2 * g + i] =
+            floatBitsToUint(quadOf(sums[2 * i], sums[2 * i + 1], e));
     subgroupMemoryBarrierShared();
     subgroupBarrier();
     if (w.number < p.panels) {
@@ -97,7 +103,7 @@ void store(Work w, SUM sums[4], uint base, uint windows) {
 
 uvec4 rows[LOADS]; // of the next window
 
-// fetch brings window w, 8 octets from octet base on, to registers; past B's last row, zeros.
+// fetch loads window w, 8 octets from octet base on, into registers; past B's last row, zeros.
 void fetch(uint w, uint base) {
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
         uint at = i * LOCAL + gl_LocalInvocationIndex, k = w * WINDOW + at / 8;
@@ -114,7 +120,8 @@ void main() {
     // have about the same to do.
     Work a = workOf(gl_SubgroupID, windows), b = workOf(2 * WARPS - 1 - gl_SubgroupID, windows);
     SUM x[4], y[4];
-    [[unroll]] for (uint i = 0; i < 4; i++) x[i] = SUM(0.0), y[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        x[i] = SUM(0.0), y[i] = SUM(0.0);
     fetch(0, base / 8);
     for (uint w = 0; w < windows; w++) {
         barrier();

@@ -1,9 +1,13 @@
-// Quads of columns of which two have entries, as 2:4 sparsity has them.
+// Quads of columns with two entries, as 2:4 sparsity has them.
 
-// quadOf24 returns the four columns of a row, as halves, of which the low bits of place name two, the lower in bits 0 and
+// quadOf24 returns the four columns of a row, as halves. The low bits of place name two, the lower in bits 0 and
 // 1, that have the values in x.
 uvec2 quadOf24(uint x, uint place) {
     uint at0 = place & 3, at1 = place >> 2 & 3;
-    return uvec2(at0 == 0 ? (at1 == 1 ? x : x & 0xffffu) : at0 == 1 ? x << 16 : 0,
-                 at1 == 3 ? (at0 == 2 ? x : x & 0xffff0000u) : at1 == 2 ? x >> 16 : 0);
+    return uvec2(at0 == 0   ? (at1 == 1 ? x : x & 0xffffu)
+                 : at0 == 1 ? x << 16
+                            : 0,
+                 at1 == 3   ? (at0 == 2 ? x : x & 0xffff0000u)
+                 : at1 == 2 ? x >> 16
+                            : 0);
 }

@@ -1,5 +1,5 @@
-// Quantised values of A: codes of 8 bits, and a scale for each row and SCALE_COLS columns. QUANT is S8 (a code is an integer plus 128) or E4M3. Elements of
-// A are made of codes without their scales, which sums are multiplied with.
+// Quantised values of A: codes of 8 bits, and a scale for each row and SCALE_COLS columns. QUANT is S8 (a code is an
+// integer plus 128) or E4M3. Elements of A are made from codes without their scales; sums are multiplied by the scales.
 
 #pragma once
 #include "units.cuh"
@@ -9,7 +9,7 @@
 #define SCALE_COLS 128
 #define ZERO_CODE (QUANT == S8 ? 0x80 : 0)
 
-// UNIT is what an integer 1 becomes as an element. (Subnormal bf16 times a power of two is the shortest way there.)
+// UNIT is the element for the integer 1. (Subnormal bf16 times a power of two is the shortest way there.)
 #define UNIT (QUANT == S8 && ELEM == BF16 ? 0x1p-6f : 1.0f)
 
 // two_levels returns the numbers that two e4m3 stand for, as f16.
@@ -38,4 +38,6 @@ template <int HIGH> __device__ __forceinline__ u32 elements(u32 x) {
 }
 
 // level returns the number that a code stands for.
-__device__ __forceinline__ float level(u32 code) { return QUANT == S8 ? (float)((int)code - 128) : widen_lo<F16>(two_levels((u16)code)); }
+__device__ __forceinline__ float level(u32 code) {
+    return QUANT == S8 ? (float)((int)code - 128) : widen_lo<F16>(two_levels((u16)code));
+}

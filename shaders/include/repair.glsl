@@ -1,6 +1,7 @@
-// Outputs that are not finite: kernels multiply the zeros that pad a format like entries, so that an infinity or NaN in B
-// may reach rows of C that store nothing in its row. Such outputs are computed again from the entries alone. Needs
-// SUMMED, the type of what a workgroup multiplies, and entries(a, r, j), the sum of its row r's entries times column j of B.
+// Outputs that are not finite: kernels multiply the zeros that pad a format like entries, so that an infinity or NaN in
+// B may reach rows of C that store nothing in its row. Such outputs are computed again from the entries alone. Needs
+// SUMMED, the type of what a workgroup multiplies, and entries(a, r, j), the sum of its row r's entries times column j
+// of B.
 
 // repair replaces those of row r's sums at columns j to j+3 that are not finite.
 vec4 repair(SUMMED a, uint r, uint j, vec4 x) {

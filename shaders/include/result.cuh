@@ -1,4 +1,4 @@
-// Writing results: sums that are not finite, and C = alpha·x + beta·C in any type, with an epilogue. P is a kernel's
+// Storing results: sums that are not finite, and C = alpha·x + beta·C in any type, with an epilogue. P is a kernel's
 // Params, which has rows, n, ldc, store, alpha and beta.
 
 #pragma once
@@ -16,8 +16,7 @@ struct Special {
         float t = x * y;
         if ((__float_as_uint(x) & 0x7f800000) == 0x7f800000 || (__float_as_uint(y) & 0x7f800000) == 0x7f800000)
             seen |= t != t ? 4 : t > 0 ? 1 : 2;
-        else
-            sum += t;
+        else sum += t;
     }
     __device__ __forceinline__ float result() const {
         if (seen & 4 || seen == 3) return __uint_as_float(0x7fffffff);
@@ -25,12 +24,14 @@ struct Special {
     }
 };
 
-// mended replaces what is not finite among four neighbouring columns of a row: recompute(row, col) gives an output
-// from the real entries.
-template <class P, class F> static __device__ __noinline__ float4 mended(const P &p, u32 row, u32 col, float4 y, F recompute) {
+// mended replaces elements that are not finite among four neighbouring columns of a row: recompute(row, col) gives an
+// output from the real entries.
+template <class P, class F>
+static __device__ __noinline__ float4 mended(const P &p, u32 row, u32 col, float4 y, F recompute) {
     float x[4] = {y.x, y.y, y.z, y.w};
     for (int i = 0; i < 4; i++)
-        if ((__float_as_uint(x[i]) & 0x7f800000) == 0x7f800000 && row < p.rows && col + i < p.n) x[i] = recompute(row, col + i);
+        if ((__float_as_uint(x[i]) & 0x7f800000) == 0x7f800000 && row < p.rows && col + i < p.n)
+            x[i] = recompute(row, col + i);
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
@@ -40,17 +41,19 @@ struct Dest {
     const float *bias;
 };
 
-// stored writes four neighbouring columns of a row, x = alpha times the sums, to a C of any kind; columns from n on are left out.
+// stored writes four neighbouring columns of a row, x = alpha times the sums, to a C of any kind; columns from n on are
+// left out.
 template <class P> __device__ __forceinline__ void stored(Dest to, const P &p, u32 row, u32 col, float4 x) {
     if (row < p.rows) store_quad(to.c, to.bias, p.store, row, col, p.n, p.ldc, p.beta, x);
 }
 
-// Out writes sums to C. What most problems need is inline; the rest is called.
+// Out stores sums to C. The common path is inline; the others are calls.
 template <class P> struct Out {
     Dest to;
     const P &p;
     bool plain; // C is f32, not read, without an epilogue, and its rows start at multiples of 16 bytes
-    __device__ __forceinline__ Out(Dest to, const P &p) : to(to), p(p), plain(p.store == F32 && p.beta == 0 && (p.ldc & 3) == 0) {}
+    __device__ __forceinline__ Out(Dest to, const P &p)
+        : to(to), p(p), plain(p.store == F32 && p.beta == 0 && (p.ldc & 3) == 0) {}
 
     // store writes four neighbouring columns of a row from column col, a multiple of 4.
     template <class F> __device__ __forceinline__ void store(u32 row, u32 col, float4 x, F recompute) const {
@@ -67,7 +70,8 @@ template <class P> struct Out {
 // holds them: lane (g, q) has columns 2q, 2q+1 of rows g and g + 8. Neighbours swap halves of two tiles, so
 // that each lane writes four columns of one.
 template <int DOWN, int ACROSS, class P, class F>
-__device__ __forceinline__ void store_tiles(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, u32 row, u32 col, F recompute) {
+__device__ __forceinline__ void store_tiles(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, u32 row, u32 col,
+                                            F recompute) {
     Out<P> out(to, p);
     u32 lane = threadIdx.x & 31, odd = lane & 1;
     row += lane >> 2;
@@ -82,7 +86,8 @@ __device__ __forceinline__ void store_tiles(float (&acc)[DOWN][ACROSS][4], Dest 
                 float got[2];
 #pragma unroll
                 for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
-                float4 x = odd ? make_float4(got[0], got[1], other[0], other[1]) : make_float4(mine[0], mine[1], got[0], got[1]);
+                float4 x = odd ? make_float4(got[0], got[1], other[0], other[1])
+                               : make_float4(mine[0], mine[1], got[0], got[1]);
                 out.store(row + 16 * i + 8 * h, col + 8 * j, x, recompute);
             }
 }

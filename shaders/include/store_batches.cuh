@@ -1,11 +1,13 @@
-// Writing tiles of sums to a C that is read (beta), of any type, with an epilogue, several elements of a thread at a time: what C holds is loaded
-// together, and activations of four are computed at once. The results are those of store_tiles, bit for bit.
+// Storing tiles of sums to a C that is read (beta), of any type, with an epilogue, several elements of a thread at a
+// time: C's elements are loaded together, and activations of four are computed at once. The results are those of
+// store_tiles, bit for bit.
 
 #pragma once
 #include "finite.cuh"
 #include "result.cuh"
 
-// quotient is x / y for 1 ≤ y < 2^124 and 2^-80 ≤ |x| < 2^7, or x = +0: the steps of the compiler's division, without its test.
+// quotient is x / y for 1 ≤ y < 2^124 and 2^-80 ≤ |x| < 2^7, or x = +0: the steps of the compiler's division, without
+// its test.
 __device__ __forceinline__ float quotient(float x, float y) {
     float r;
     asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(y));
@@ -26,7 +28,8 @@ __device__ __forceinline__ void smooth(float (&x)[4], u32 activation) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         float t = activation == 2 ? -x[i] * (1.59576912f + 0.0713548163f * (x[i] * x[i])) : -x[i];
-        float whole = __fadd_rd(t * 1.44269504f + 0.5f, 12582912.0f), n = whole - 12582912.0f; // n = floor(…), which whole's low bits hold too
+        float whole = __fadd_rd(t * 1.44269504f + 0.5f, 12582912.0f),
+              n = whole - 12582912.0f; // n = floor(…), which whole's low bits hold too
         float r = t - n * 0.693359375f + n * 0.000212194440f, e = 1.0f / 5040;
         e = e * r + 1.0f / 720;
         e = e * r + 1.0f / 120;
@@ -49,18 +52,23 @@ __device__ __forceinline__ void smooth(float (&x)[4], u32 activation) {
     for (int i = 0; i < 4; i++) x[i] = y[i];
 }
 
-// Quads is two pairs of tiles of sums, of 16 rows by 8 columns each as the matrix unit holds them: four quads of neighbouring columns of a thread.
+// Quads is two pairs of tiles of sums, of 16 rows by 8 columns each as the matrix unit holds them: four quads of
+// neighbouring columns of a thread.
 struct Quads {
     float x[2][2][4];
 };
 
-// store_quads stores the epilogue of alpha·sums + beta·C. The pairs begin at row `row` and columns col and col + stride; the second is left out from
-// column end on. It is called, for the code of all sums of a tile would take longer to fetch than to run.
+// store_quads stores the epilogue of alpha·sums + beta·C. The pairs begin at row `row` and columns col and col +
+// stride; the second is left out from column end on. It is called, for the code of all sums of a tile would take longer
+// to fetch than to run.
 template <class P, class F>
-static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store, float alpha, float beta, u32 row, u32 col, u32 stride,
-                                                u32 end, const F *recompute) {
-    u32 lane = threadIdx.x & 31, odd = lane & 1, type = store_type(store), kind = store >> 2 & 3, activation = store >> 4 & 15, shift = store >> 8 & 15;
-    bool second = col + stride < end, inside = row + 16 <= rows && col + (second ? stride : 0) + 16 <= n && (ldc & 3) == 0;
+static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store,
+                                                float alpha, float beta, u32 row, u32 col, u32 stride, u32 end,
+                                                const F *recompute) {
+    u32 lane = threadIdx.x & 31, odd = lane & 1, type = store_type(store), kind = store >> 2 & 3,
+        activation = store >> 4 & 15, shift = store >> 8 & 15;
+    bool second = col + stride < end,
+         inside = row + 16 <= rows && col + (second ? stride : 0) + 16 <= n && (ldc & 3) == 0;
     row += lane >> 2;
     col += 8 * odd + 4 * (lane >> 1 & 1);
     u32 bytes = type == F32 ? 4 : 2;
@@ -79,8 +87,12 @@ static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u3
                     y[0] = w.x, y[1] = w.y, y[2] = w.z, y[3] = w.w;
                 } else {
                     uint2 w = *(const uint2 *)at(q, h);
-                    if (type == F16) y[0] = widen_lo<F16>(w.x), y[1] = widen_hi<F16>(w.x), y[2] = widen_lo<F16>(w.y), y[3] = widen_hi<F16>(w.y);
-                    else y[0] = widen_lo<BF16>(w.x), y[1] = widen_hi<BF16>(w.x), y[2] = widen_lo<BF16>(w.y), y[3] = widen_hi<BF16>(w.y);
+                    if (type == F16)
+                        y[0] = widen_lo<F16>(w.x), y[1] = widen_hi<F16>(w.x), y[2] = widen_lo<F16>(w.y),
+                        y[3] = widen_hi<F16>(w.y);
+                    else
+                        y[0] = widen_lo<BF16>(w.x), y[1] = widen_hi<BF16>(w.x), y[2] = widen_lo<BF16>(w.y),
+                        y[3] = widen_hi<BF16>(w.y);
                 }
             }
 #pragma unroll
@@ -122,10 +134,11 @@ static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u3
     }
 }
 
-// store_sums is store_tiles of pairs of tiles that are STRIDE columns apart, those before column end, which is not past C: in batches, in the form of a
-// kernel for a C that is read or has an epilogue.
+// store_sums is store_tiles of pairs of tiles that are STRIDE columns apart, those before column end, which is not past
+// C: in batches, in the form of a kernel for a C that is read or has an epilogue.
 template <int STRIDE, int ACROSS, class P, class F>
-__device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end, F recompute) {
+__device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end,
+                                           F recompute) {
 #ifdef EPILOGUE
 #pragma unroll
     for (int q = 0; q < ACROSS / 2; q += 2) {
@@ -135,19 +148,27 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
         for (int i = 0; i < 2 * (q + 1 < ACROSS / 2 ? 2 : 1); i++)
 #pragma unroll
             for (int e = 0; e < 4; e++) two.x[i / 2][i % 2][e] = acc[0][2 * q + i][e];
-        if (from < end) store_quads(two, to, &p, p.rows, p.n, p.ldc, p.store, p.alpha, p.beta, row, from, STRIDE, q + 1 < ACROSS / 2 ? end : from, &recompute);
+        if (from < end)
+            store_quads(two, to, &p, p.rows, p.n, p.ldc, p.store, p.alpha, p.beta, row, from, STRIDE,
+                        q + 1 < ACROSS / 2 ? end : from, &recompute);
     }
 #else
 #pragma unroll
     for (int q = 0; q < ACROSS / 2; q++)
-        if (col + STRIDE * q < end) store_tiles(*(float(*)[1][2][4])&acc[0][2 * q], to, p, row, col + STRIDE * q, recompute);
+        if (col + STRIDE * q < end)
+            store_tiles(*(float(*)[1][2][4]) & acc[0][2 * q], to, p, row, col + STRIDE * q, recompute);
 #endif
 }
 
-// store_plain is store_sums where all of a warp's 16 rows lie in C, which is of f32, is not read, has no epilogue and rows that begin at multiples of 16 bytes,
-// and all columns before column end, and all sums are finite. Else it stores nothing, and returns false. Instructions that run once have to be fetched, so there are as few as can be.
-template <int STRIDE, int ACROSS, class P> __device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end) {
-    if (p.store != F32 || p.beta != 0 || (p.ldc & 3) != 0 || row + 16 > p.rows || col + STRIDE * (ACROSS / 2 - 1) + 16 > end) return false;
+// store_plain is store_sums where all of a warp's 16 rows lie in C, which is of f32, is not read, has no epilogue and
+// rows that begin at multiples of 16 bytes, and all columns before column end, and all sums are finite. Else it stores
+// nothing, and returns false. Instructions that run once have to be fetched, so there are as few as can be.
+template <int STRIDE, int ACROSS, class P>
+__device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col,
+                                            u32 end) {
+    if (p.store != F32 || p.beta != 0 || (p.ldc & 3) != 0 || row + 16 > p.rows ||
+        col + STRIDE * (ACROSS / 2 - 1) + 16 > end)
+        return false;
     if (!all_finite(acc[0])) return false;
     u32 lane = threadIdx.x & 31, odd = lane & 1;
     float *at = (float *)to.c + (u64)(row + (lane >> 2)) * p.ldc + col + 8 * odd + 4 * (lane >> 1 & 1);
@@ -160,7 +181,8 @@ template <int STRIDE, int ACROSS, class P> __device__ __forceinline__ bool store
 #pragma unroll
             for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
 #pragma unroll
-            for (int e = 0; e < 2; e++) x[e] = p.alpha * (odd ? got[e] : mine[e]), x[2 + e] = p.alpha * (odd ? other[e] : got[e]);
+            for (int e = 0; e < 2; e++)
+                x[e] = p.alpha * (odd ? got[e] : mine[e]), x[2 + e] = p.alpha * (odd ? other[e] : got[e]);
             *(float4 *)(at + h * 8 * (u64)p.ldc + STRIDE * q) = make_float4(x[0], x[1], x[2], x[3]);
         }
     return true;
@@ -171,11 +193,13 @@ struct Eight {
     float x[2][4];
 };
 
-// store_across is store_quads for a C that lies across: what is a row of sums is a column of C. There are `rows` rows and n columns of sums, and C's rows are ldc
-// apart.
+// store_across is store_quads for a C that lies across: a row of sums is a column of C. There are `rows` rows and n
+// columns of sums, and C's rows are ldc apart.
 template <class P, class F>
-static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store, float alpha, float beta, u32 row, u32 col, const F *recompute) {
-    u32 lane = threadIdx.x & 31, type = store_type(store), kind = store >> 2 & 3, activation = store >> 4 & 15, shift = store >> 8 & 15;
+static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store,
+                                                 float alpha, float beta, u32 row, u32 col, const F *recompute) {
+    u32 lane = threadIdx.x & 31, type = store_type(store), kind = store >> 2 & 3, activation = store >> 4 & 15,
+        shift = store >> 8 & 15;
     u32 bytes = type == F32 ? 4 : 2;
     row += lane >> 2;
     col += 2 * (lane & 3);
@@ -191,17 +215,21 @@ static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u
                 before[j][e] = 0;
                 if (!inside(j, e)) continue;
                 if (type == F32) before[j][e] = *(const float *)at(j, e);
-                else before[j][e] = type == F16 ? widen_lo<F16>(*(const u16 *)at(j, e)) : widen_lo<BF16>(*(const u16 *)at(j, e));
+                else
+                    before[j][e] =
+                        type == F16 ? widen_lo<F16>(*(const u16 *)at(j, e)) : widen_lo<BF16>(*(const u16 *)at(j, e));
             }
 #pragma unroll
     for (int j = 0; j < 2; j++) {
         float(&y)[4] = s.x[j];
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            if ((__float_as_uint(y[e]) & 0x7f800000) == 0x7f800000 && inside(j, e)) y[e] = (*recompute)(row + e / 2 * 8, col + 8 * j + e % 2);
+            if ((__float_as_uint(y[e]) & 0x7f800000) == 0x7f800000 && inside(j, e))
+                y[e] = (*recompute)(row + e / 2 * 8, col + 8 * j + e % 2);
             y[e] = __fmul_rn(alpha, y[e]); // nothing is fused with it
             if (beta != 0) y[e] = fmaf(beta, before[j][e], y[e]);
-            if (has_epilogue(store) && kind != 0 && inside(j, e)) y[e] += to.bias[(u64)(kind == 1 ? row + e / 2 * 8 : col + 8 * j + e % 2) << shift];
+            if (has_epilogue(store) && kind != 0 && inside(j, e))
+                y[e] += to.bias[(u64)(kind == 1 ? row + e / 2 * 8 : col + 8 * j + e % 2) << shift];
         }
         if (has_epilogue(store)) {
             if (activation == 1)
@@ -218,9 +246,11 @@ static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u
     }
 }
 
-// store_turned_plain is store_turned where all of the sums are finite and lie in C, which is of f32 and not read, without an epilogue. Else it stores nothing, and
-// returns false.
-template <int ACROSS, class P> __device__ __forceinline__ bool store_turned_plain(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col) {
+// store_transposed_plain is store_transposed where all of the sums are finite and lie in C, which is of f32 and not
+// read, without an epilogue. Else it stores nothing, and returns false.
+template <int ACROSS, class P>
+__device__ __forceinline__ bool store_transposed_plain(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row,
+                                                       u32 col) {
     if (p.store != F32 || p.beta != 0 || row + 16 > p.rows || col + 8 * ACROSS > p.n) return false;
     if (!all_finite(acc)) return false;
     u32 lane = threadIdx.x & 31;
@@ -232,9 +262,11 @@ template <int ACROSS, class P> __device__ __forceinline__ bool store_turned_plai
     return true;
 }
 
-// store_turned stores a warp's 16 rows of sums, which are columns of C.
-template <int ACROSS, class P, class F> __device__ __forceinline__ void store_turned(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col, F recompute) {
-    if (store_turned_plain(acc, to, p, row, col)) return;
+// store_transposed stores a warp's 16 rows of sums, which are columns of C.
+template <int ACROSS, class P, class F>
+__device__ __forceinline__ void store_transposed(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col,
+                                                 F recompute) {
+    if (store_transposed_plain(acc, to, p, row, col)) return;
 #pragma unroll
     for (int j = 0; j < ACROSS; j += 2) {
         Eight two = {};
@@ -243,12 +275,14 @@ template <int ACROSS, class P, class F> __device__ __forceinline__ void store_tu
 #pragma unroll
             for (int e = 0; e < 4; e++) two.x[i][e] = acc[j + i][e];
         u32 end = min(p.n, col + 8 * ACROSS);
-        if (row < p.rows && col + 8 * j < end) store_across(two, to, &p, p.rows, end, p.ldc, p.store, p.alpha, p.beta, row, col + 8 * j, &recompute);
+        if (row < p.rows && col + 8 * j < end)
+            store_across(two, to, &p, p.rows, end, p.ldc, p.store, p.alpha, p.beta, row, col + 8 * j, &recompute);
     }
 }
 
-// fetch_before is called by a warp: it brings HIGH rows of BROAD columns of C to the L2 cache, where they are read later on.
-template <int HIGH, int BROAD, class P> __device__ __forceinline__ void fetch_before(Dest to, const P &p, u32 row, u32 col) {
+// fetch_before is called by a warp: it prefetches HIGH rows of BROAD columns of C into L2.
+template <int HIGH, int BROAD, class P>
+__device__ __forceinline__ void fetch_before(Dest to, const P &p, u32 row, u32 col) {
 #ifdef EPILOGUE
     if (p.beta == 0) return;
     constexpr u32 LINE = 32; // elements, of 128 bytes at most
@@ -256,7 +290,8 @@ template <int HIGH, int BROAD, class P> __device__ __forceinline__ void fetch_be
 #pragma unroll 1
     for (u32 i = threadIdx.x & 31; i < HIGH * ((BROAD + LINE - 1) / LINE); i += 32) {
         u32 r = row + i % HIGH, c = col + i / HIGH * LINE;
-        if (r < p.rows && c < p.n) asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)to.c + ((u64)r * p.ldc + c) * bytes));
+        if (r < p.rows && c < p.n)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)to.c + ((u64)r * p.ldc + c) * bytes));
     }
 #endif
 }

@@ -32,7 +32,7 @@
 
 // wgmma_hold keeps the compiler from moving other uses of sums past it: the instructions write them later on.
 #define WGMMA_HOLD(N) \
-    __device__ __forceinline__ void wgmma_hold(float (&d)[N / 8][4]) { asm volatile("" : SUMS_##N::"memory"); }
+    __device__ __forceinline__ void wgmma_hold(float(&d)[N / 8][4]) { asm volatile("" : SUMS_##N::"memory"); }
 WGMMA_HOLD(8)
 WGMMA_HOLD(16)
 WGMMA_HOLD(32)

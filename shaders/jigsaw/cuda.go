@@ -50,8 +50,8 @@ func (s tile) variant(t dtype.Type) *spec.Variant {
 		Local: spec.Line(2*s.block + 32*s.feeders),
 		Consts: []spec.Const{
 			spec.Define("BLOCK", s.block), spec.Define("COLS", s.cols), spec.Define("GRANULE", s.granule()), spec.Define("STAGES", s.stages),
-			spec.Define("FEEDERS", s.feeders), spec.Define("AHEAD", s.ahead), spec.Define("RESIDENT", s.resident), spec.Define("EARLY", s.early),
-			spec.Define("RING", s.granule()*s.stages),
+			spec.Define("PRODUCERS", s.feeders), spec.Define("PREFETCH", s.ahead), spec.Define("RESIDENT", s.resident), spec.Define("EARLY", s.early),
+			spec.Define("STAGE_ROWS", s.granule()*s.stages),
 		},
 		Need: spec.Need{
 			// The dense operation stands for the sparse one, which takes as long and multiplies as many slots.

@@ -3,15 +3,15 @@
 
 #include "../include/operands.glsl"
 
-const uint ROWS = 16;       // of a strip
-const uint STEP_COLS = 32;  // of a step
+const uint ROWS = 16; // of a strip
+const uint STEP_COLS = 32; // of a step
 const uint STEP_SLOTS = 256;
 
 // A strip's steps, and where in C it is.
 struct Strip {
     uint steps;
-    uint row;       // the first of 16
-    uvec2 cols;     // address of the 32 column numbers of each step
+    uint row; // the first of 16
+    uvec2 cols; // address of the 32 column numbers of each step
     uvec2 metadata; // of the 16 words of each, two steps interleaved
     uvec2 values;
     uvec2 mask;

@@ -29,7 +29,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "jigsaw", Args: spec.FormatArgs("index u32", "colidx u32", "metadata u32", "values T", "mask u32"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
+		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), spec.OneForm),
 	},
 	Encode: encode, Adopt: adopt, Launch: launch,
 }

@@ -1,12 +1,10 @@
-// Jigsaw × dense on scalar units.
-//
-// A workgroup multiplies one strip of 16 rows by a block of 4·LOCAL columns. The steps are expanded in shared
-// memory, STAGE at a time, to dense vectors of 16 rows. An invocation has four columns: for each vector it
-// loads them from the vector's row of B and adds their products with the 16 values to 16 sums. Where
-// there are fewer columns than the block has, invocations share a stage's vectors between them
-// (slices) and add their sums up at the end, in order.
-//
-// ELEM is the type of A and B.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format, f32, f16 or bf16, sums in f32, on scalar units.
+// Tile: a workgroup computes a strip (16 × 4·LOCAL), an invocation (16 × 4). Where C is narrower, invocations share a
+// stage's vectors (slices), and their sums are added in order at the end.
+// Data movement: STAGE steps at a time are expanded in shared memory to dense vectors (16 × 1). Rows of B come straight
+// from memory.
+// Bound by: FMA.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -37,7 +35,8 @@ void expand(Strip a, uint n, uint m) {
             values[to + k * ROWS + 8] = k == (at_ >> 16 & 3) ? x.z : k == (at_ >> 18 & 3) ? x.w : 0;
         }
     }
-    for (uint i = gl_LocalInvocationIndex; i < m * STEP_COLS; i += LOCAL) cols[i] = Words(at(a.cols, n, STEP_COLS * 4)).v[i];
+    for (uint i = gl_LocalInvocationIndex; i < m * STEP_COLS; i += LOCAL)
+        cols[i] = Words(at(a.cols, n, STEP_COLS * 4)).v[i];
 }
 
 void main() {
@@ -52,7 +51,8 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        acc[r] = vec4(0);
     for (uint n = 0; n < a.steps; n += STAGE) {
         uint m = min(STAGE, a.steps - n);
         barrier();
@@ -60,7 +60,8 @@ void main() {
         barrier();
         for (uint k = slice; k < m * STEP_COLS; k += slices) {
             vec4 x = quad(rowOfB(cols[k]), from);
-            [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] += values[k * ROWS + r] * x;
+            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                acc[r] += values[k * ROWS + r] * x;
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {

@@ -1,44 +1,38 @@
-// Jigsaw × dense on sparse tensor cores (mma.sp.m16n8k32), after Jigsaw (§3.4).
-//
-// A block of threads multiplies a block of BLOCK rows by COLS columns of B. Each of BLOCK/16 warps has a strip,
-// whose steps it reads as the instruction wants them: 16 bytes of values for each lane, and metadata
-// that are interleaved for two steps, so that one load of a word by each lane serves both (§3.4.3). They
-// come straight to registers, AHEAD pairs of steps early.
-//
-// FEEDERS warps copy the rows of B that the block's columns name, in the order of its list, into a ring of
-// STAGES granules of 32·FEEDERS rows in shared memory. Column numbers are loaded DEEP granules before their rows
-// are copied, and those are copied as far before they are used as the ring is long (§3.4.2). Every strip
-// takes from the ring the rows that it needs: ldmatrix, which accepts an address for each row, gathers and
-// transposes them. Rows are an odd number of 16 bytes apart (§3.4.1), and the encoder deals columns so that
-// the eight rows read at once lie in different banks.
-//
-// mbarriers tell a warp that a granule is full, and the feeders that every warp is done with it. index
-// says for each step up to which granule it reads and which ones no later step does. A warp
-// gives no granule back before it was full: else a barrier could count a warp that is ahead twice.
-//
-// Compile-time constants: ENTRY, ELEM (F16, BF16), BLOCK, COLS (a multiple of 16), GRANULE, STAGES (a power of
-// two), FEEDERS, AHEAD, RESIDENT (blocks of threads per multiprocessor, for the compiler). Dynamic shared
-// memory: STAGES·GRANULE·PITCH bytes.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format, 2:4 after its columns are reordered block by
+// block, f16 or bf16, sums in f32, on sparse tensor cores (mma.sp.m16n8k32). After Jigsaw (§3.4).
+// Tile: a CTA computes (BLOCK × COLS), each of its BLOCK/16 consumer warps a strip (16 × COLS).
+// Data movement: PRODUCERS producer warps copy the rows of B that the block's columns name, in the order of its list,
+// into a stage buffer of STAGES granules (GRANULE = 32·PRODUCERS rows each). Column numbers are loaded DEEP granules
+// before their rows are copied (§3.4.2). Consumer warps gather and transpose from there with ldmatrix, one row address
+// a lane. Rows are an odd number of 16 bytes apart (§3.4.1), and the encoder deals columns so that the eight rows read
+// at once lie in different banks. A's values (16 bytes a lane and step) and its metadata, interleaved for two steps
+// (§3.4.3), are prefetched to registers PREFETCH pairs of steps early.
+// Synchronisation: mbarriers say that a granule is full, and that every warp is done with it. index says for each step
+// up to which granule it reads and which granules no later step reads. A warp releases no granule before it was full:
+// else a barrier could count a warp that is ahead twice.
+// Bound by: shared memory, and gathers of rows of B from L2.
+// Constants: ENTRY, ELEM (F16, BF16), BLOCK, COLS (a multiple of 16), GRANULE, STAGES (a power of two), PRODUCERS,
+// PREFETCH, RESIDENT (CTAs of a multiprocessor, for the compiler). Dynamic shared memory: STAGES·GRANULE·PITCH bytes.
 
 #include "params.h"
 #include "../include/result.cuh"
 #include "../include/barrier.cuh"
 
 #define STRIPS (BLOCK / 16)
-#define PITCH (COLS * 2 + 16)          // bytes from a row of the ring to the next
-#define CHUNKS (COLS / 8)              // 16-byte pieces of a row
-#define PASS (32 / CHUNKS)             // rows that a feeder copies at once
-#define DEEP 4                         // granules whose column numbers are on their way
-#define TILES (COLS / 8)               // tiles of 8 columns
+#define PITCH (COLS * 2 + 16) // bytes from a row of the buffer to the next
+#define CHUNKS (COLS / 8) // 16-byte pieces of a row
+#define PASS (32 / CHUNKS) // rows that a producer warp copies at once
+#define DEEP 4 // granules whose column numbers are on their way
+#define TILES (COLS / 8) // tiles of 8 columns
 
-static_assert(GRANULE == 32 * FEEDERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");
+static_assert(GRANULE == 32 * PRODUCERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");
 static_assert((STAGES & (STAGES - 1)) == 0 && TILES % EARLY == 0, "");
 
 __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
     while (!barrier_test(bar, parity)) __nanosleep(20);
 }
 
-// The part of the ring that a warp reads: granules below filled are known to be full, those below freed are
+// The part of the buffer that a warp reads: granules below filled are known to be full, those below freed are
 // given back.
 struct Window {
     u32 full, empty; // barriers
@@ -100,9 +94,10 @@ __device__ __forceinline__ bool finite(const float (&x)[4], u32 columns) {
     return top < 0x7f800000;
 }
 
-// put writes COUNT neighbouring columns of a row, of which those from n on are left out: C = alpha·x + beta·C, with an
+// put writes COUNT neighbouring columns of a row, without those from n on: C = alpha·x + beta·C, with an
 // epilogue.
-template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
+template <int COUNT>
+__device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
     u64 at = (u64)row * p.ldc + col;
     u32 type = store_type(p.store);
     float *f = (float *)to.c + at, y[COUNT];
@@ -111,7 +106,8 @@ template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &
     for (int i = 0; i < COUNT; i++) {
         y[i] = p.alpha * x[i];
         if (col + i >= p.n) continue;
-        if (p.beta != 0) y[i] += p.beta * (type == F32 ? f[i] : type == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
+        if (p.beta != 0)
+            y[i] += p.beta * (type == F32 ? f[i] : type == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
         if (has_epilogue(p.store)) y[i] = epilogue(y[i], p.store, to.bias, row, col + i);
     }
     if (COUNT == 4 && type != F32 && col + 4 <= p.n && (p.ldc & 3) == 0) {
@@ -126,10 +122,11 @@ template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &
         }
 }
 
-// The value of one output of this warp's strip from its entries alone. Positions are found from rows of the ring and the least
-// granule in use.
-static __device__ __noinline__ float recompute(const Block *block, const u32 *granules, const u32 *colidx, const u32 *rows, const u32 *metadata,
-                                               const u16 *values, const u32 *mask, const u16 *b, u32 ldb, u32 row, u32 col) {
+// The value of one output of this warp's strip from its entries alone. Positions are found from rows of the buffer and
+// the least granule in use.
+static __device__ __noinline__ float recompute(const Block *block, const u32 *granules, const u32 *colidx,
+                                               const u32 *rows, const u32 *metadata, const u16 *values, const u32 *mask,
+                                               const u16 *b, u32 ldb, u32 row, u32 col) {
     const u32 *cols = colidx + block->cols;
     u32 strip = threadIdx.x / 32;
     Special s;
@@ -149,20 +146,22 @@ static __device__ __noinline__ float recompute(const Block *block, const u32 *gr
     return s.result();
 }
 
-// copy_row brings 16 bytes of row k of B, whose first 16 are at from and whose rows are stride bytes apart.
+// copy_row copies 16 bytes of row k of B, whose first 16 are at from and whose rows are stride bytes apart.
 __device__ __forceinline__ void copy_row(u32 to, u64 from, u32 k, u32 stride) {
-    asm volatile("{ .reg .b64 at;\n mad.wide.u32 at, %1, %2, %3;\n cp.async.cg.shared.global [%0], [at], 16; }"
-                 ::"r"(to), "r"(k), "r"(stride), "l"(from) : "memory");
+    asm volatile(
+        "{ .reg .b64 at;\n mad.wide.u32 at, %1, %2, %3;\n cp.async.cg.shared.global [%0], [at], 16; }" ::"r"(to),
+        "r"(k), "r"(stride), "l"(from)
+        : "memory");
 }
 
-// The warps that bring rows of B to the ring. Each has 32 rows of every granule; a lane looks their columns up for
+// The producer warps of B. Each has 32 rows of every granule; a lane looks their columns up for
 // all lanes.
-__device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count, const u16 *__restrict__ b,
-                                     const Params &p) {
+__device__ __forceinline__ void produce(u32 buffer, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count,
+                                        const u16 *__restrict__ b, const Params &p) {
     u32 lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) - STRIPS, chunk = lane % CHUNKS, row = lane / CHUNKS;
     // Columns past the leading dimension are read from its end instead and never stored.
     u64 from = (u64)__cvta_generic_to_global(b + min(blockIdx.y * COLS + 8 * chunk, p.ldb - 8));
-    u32 stride = 2 * p.ldb, to = ring + (32 * warp + row) * PITCH + 16 * chunk;
+    u32 stride = 2 * p.ldb, to = buffer + (32 * warp + row) * PITCH + 16 * chunk;
     auto look = [&](u32 g) { return __ldg(cols + min(g * GRANULE + 32 * warp + lane, count - 1)); };
     u32 next[DEEP]; // of granules, a column for each lane
     if (count > 0)
@@ -188,32 +187,32 @@ __device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *_
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
+extern "C" __global__ void __launch_bounds__(32 * (STRIPS + PRODUCERS), RESIDENT)
     ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ colidx, const u32 *__restrict__ metadata,
-          const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias,
-          void *__restrict__ c, Params p) {
+          const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 barriers[2 * STAGES];
     u32 slot = blockIdx.x + blockIdx.z * p.width;
     if (slot >= p.blocks) return;
     u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const Block *block = (const Block *)index + slot;
-    u32 count = block->count, ring = shared_address(smem), full = shared_address(barriers), empty = full + 8 * STAGES;
+    u32 count = block->count, buffer = shared_address(smem), full = shared_address(barriers), empty = full + 8 * STAGES;
     if (threadIdx.x < STAGES) {
-        barrier_init(full + 8 * threadIdx.x, 32 * FEEDERS);
+        barrier_init(full + 8 * threadIdx.x, 32 * PRODUCERS);
         barrier_init(empty + 8 * threadIdx.x, STRIPS);
     }
     if (warp >= STRIPS) {
-        feed(ring, full, empty, colidx + p.lists + block->cols, count, b, p);
+        produce(buffer, full, empty, colidx + p.lists + block->cols, count, b, p);
         return;
     }
 
     u32 strip = block->number * STRIPS + warp, first = block->steps[warp], pairs = (block->steps[warp + 1] - first) / 2;
-    Pairs from = {(const uint4 *)values + (u64)first * 32 + lane, metadata + (u64)first * 16 + lane, colidx + (u64)first * 16 + lane,
-                  (const uint2 *)(granules_of(index, p) + first)};
+    Pairs from = {(const uint4 *)values + (u64)first * 32 + lane, metadata + (u64)first * 16 + lane,
+                  colidx + (u64)first * 16 + lane, (const uint2 *)(granules_of(index, p) + first)};
     Pair next, after; // the next pair and the one after it
     if (pairs > 0) from.load(next, 0);
-    if (AHEAD > 1 && pairs > 1) from.load(after, 1);
+    if (PREFETCH > 1 && pairs > 1) from.load(after, 1);
     __syncthreads(); // the barriers are ready
 
     float acc[TILES][4] = {};
@@ -221,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     auto step = [&](const uint4 &v, u32 meta, u32 row, u32 needs, bool second) __attribute__((always_inline)) {
         window.free(needs & 0xffff);
         window.fill((needs >> 16) + 1);
-        u32 at = ring + row * PITCH, a[4] = {v.x, v.y, v.z, v.w}, x[EARLY][4];
+        u32 at = buffer + row * PITCH, a[4] = {v.x, v.y, v.z, v.w}, x[EARLY][4];
 #pragma unroll
         for (int j = 0; j < EARLY; j++) ldmatrix_trans(x[j], at + 16 * j);
 #pragma unroll
@@ -233,8 +232,8 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
 #pragma unroll 1
     for (u32 i = 0; i < pairs; i++) {
         Pair now = next;
-        if (AHEAD > 1) next = after;
-        if (i + AHEAD < pairs) from.load(AHEAD > 1 ? after : next, i + AHEAD);
+        if (PREFETCH > 1) next = after;
+        if (i + PREFETCH < pairs) from.load(PREFETCH > 1 ? after : next, i + PREFETCH);
         step(now.values[0], now.metadata, now.rows & 0xffff, now.granules.x, false);
         step(now.values[1], now.metadata, now.rows >> 16, now.granules.y, true);
     }
@@ -251,11 +250,14 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
             float *mine = &acc[j][2 * h], *other = &acc[j + 1][2 * h], got[2];
 #pragma unroll
             for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
-            float x[4] = {odd ? got[0] : mine[0], odd ? got[1] : mine[1], odd ? other[0] : got[0], odd ? other[1] : got[1]};
+            float x[4] = {odd ? got[0] : mine[0], odd ? got[1] : mine[1], odd ? other[0] : got[0],
+                          odd ? other[1] : got[1]};
             u32 r = row + 8 * h, n = col + 8 * j;
             if (r >= p.rows || n >= p.n) continue;
             if (!finite(x, simple ? 4 : p.n - n)) bad |= 1u << i;
-            else if (simple) *(float4 *)((float *)c + (u64)r * p.ldc + n) = make_float4(p.alpha * x[0], p.alpha * x[1], p.alpha * x[2], p.alpha * x[3]);
+            else if (simple)
+                *(float4 *)((float *)c + (u64)r * p.ldc + n) =
+                    make_float4(p.alpha * x[0], p.alpha * x[1], p.alpha * x[2], p.alpha * x[3]);
             else put({c, bias}, p, r, n, x);
         }
     };
@@ -264,7 +266,8 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     for (; bad; bad &= bad - 1) {
         u32 i = __ffs(bad) - 1, r = row + 8 * (i / (TILES / 2)), n = col + 16 * (i % (TILES / 2));
         for (u32 e = 0; e < 4 && n + e < p.n; e++) {
-            float x[1] = {recompute(block, granules_of(index, p), colidx + p.lists, colidx, metadata, values, mask, b, p.ldb, r % 16, n + e)};
+            float x[1] = {recompute(block, granules_of(index, p), colidx + p.lists, colidx, metadata, values, mask, b,
+                                    p.ldb, r % 16, n + e)};
             put({c, bias}, p, r, n + e, x);
         }
     }

@@ -1,8 +1,10 @@
-// Jigsaw × dense through WebGPU: the same work as kernel.comp. A template over ROWS, the rows of a strip; STAGE,
-// the steps expanded in workgroup memory at a time; VECTORS = STAGE·32; VALUES = VECTORS·ROWS; and ELEM, the
-// type of A and B. Sums have names of their own, since an array would lie in memory.
-//
-// An invocation has four columns; across invocations, words of B are neighbours.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format, f32, f16 or bf16, sums in f32, through WebGPU.
+// Tile: a workgroup computes a strip (ROWS × 4·LX), an invocation (ROWS × 4), as kernel.comp.
+// Data movement: STAGE steps at a time are expanded in workgroup memory. Rows of B come straight from memory; words of
+// B are neighbours across invocations.
+// Bound by: FMA.
+// Template: ROWS, STAGE, VECTORS = STAGE·32, VALUES = VECTORS·ROWS, ELEM. Sums have names of their own, since an array
+// would lie in memory.
 
 {{.HALF}}
 {{.NONFINITE}}

@@ -1,18 +1,16 @@
-// Jigsaw × dense on cooperative matrices, f16 with sums in f32. Vulkan has no sparse operand: tiles of 16 rows
-// by 16 columns are expanded to dense ones in shared memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format on cooperative matrices (TM × TN × TK), f16,
+// sums in f32. Vulkan has no sparse operand: tiles (16 × 16) are expanded to dense ones.
+// Tile: a workgroup computes a strip (16 × COLS), each of SUBS subgroups (16 × COLS/SUBS) and one tile of a stage.
+// Where C has no more than half the columns, half as many subgroups lie across them, and the others take further tiles
+// of a stage that is twice as long (and so on); the sums of these slices are added in order at the end.
+// Data movement: the rows of B of a stage are gathered into shared memory with 128-bit loads. The next stage is
+// prefetched to registers, and the column numbers of the one after it.
+// Bound by: gathers of rows of B, then shared memory.
 //
-// A workgroup multiplies one strip by COLS columns. The rows of B of a stage are gathered into shared memory
-// with 128-bit loads. While one stage is multiplied, the next is on its way to registers, and the column
-// numbers of the one after it.
-//
-// Each of SUBS subgroups has COLS/SUBS columns and one tile of a stage. Where C has no more than half the
-// columns, half as many subgroups lie across them, and the others take further tiles of a stage that is
-// twice as long (and so on); the sums of these slices are added up at the end, in order.
-//
-// The device's matrix operation is TM×TN×TK. Two mappings make the strip fit it:
+// Two mappings fit the strip to the device's matrix operation, and read the same staged data, once by rows and once by
+// columns:
 //   SWAP = 1  Cᵀ = Bᵀ·Aᵀ: columns of B on TM, the strip's rows on TN (16×8×16, 8×8×8);
 //   SWAP = 0  C = A·B: the strip's rows on TM, columns of B on TN (16×16×16, 8×16×16).
-// Both read the same staged data, once by rows and once by columns.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -37,15 +35,14 @@ layout(constant_id = 7) const uint SHARED = 1152; // uvec4 of shared memory: wha
 #include "jigsaw.glsl"
 #include "../include/store_halves.glsl"
 
-
 // Two stages of B's rows and of expanded tiles; at the end the block of C in f32. A row has one uvec4 more than
 // it needs, which spreads columns over the banks.
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint TILE = 16;                         // columns of a tile
-const uint A_ROW = 3;                         // uvec4 from a row of a tile to the next
-const uint B_LOADS = TILE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation brings to a stage: whole
+const uint TILE = 16; // columns of a tile
+const uint A_ROW = 3; // uvec4 from a row of a tile to the next
+const uint B_LOADS = TILE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
 const uint A_LOADS = (32 * SUBS + LOCAL - 1) / LOCAL; // lanes' shares of tiles, at most
 
 // Tiles of a subgroup: across columns of C, and down the strip's rows.
@@ -62,7 +59,8 @@ const uint DOWN = ROWS / TILE_ROWS;
 
 const uint NONE = 0xffffffffu;
 
-// dense returns four columns of a row, of which the low bits of place name two that have the values in x.
+// dense returns four columns of a row, zero but for the two that the low bits of place name, which have the values in
+// x.
 uvec2 dense(uint x, uint place) {
     uint at0 = place & 3, at1 = place >> 2 & 3, lo = x & 0xffffu, hi = x >> 16;
     uvec2 w;
@@ -82,18 +80,20 @@ void main() {
     while (slices < SUBS && cols / 2 >= p.n - base) slices *= 2, cols /= 2;
     uint slice = gl_SubgroupID * slices / SUBS, part = gl_SubgroupID % (SUBS / slices);
     bool busy = base + part * (COLS / SUBS) < p.n; // else the subgroup's columns do not exist
-    uint length = TILE * slices;                   // columns of a stage
-    uint octets = cols / 8, pitch = octets + 1;    // uvec4 of a row of B, and from one to the next
+    uint length = TILE * slices; // columns of a stage
+    uint octets = cols / 8, pitch = octets + 1; // uvec4 of a row of B, and from one to the next
     uint size = length * pitch + ROWS * A_ROW * slices; // uvec4 of a stage
     uint log = findLSB(octets);
 
     uint column[B_LOADS]; // rows of B to fetch next; NONE past the strip's end and C's last column
-    uvec4 rows[B_LOADS];  // what was fetched of them
+    uvec4 rows[B_LOADS]; // what was fetched of them
     uvec2 values[A_LOADS];
     uint place[A_LOADS];
     SUM sums[ACROSS * DOWN];
-    [[unroll]] for (uint i = 0; i < B_LOADS; i++) column[i] = NONE;
-    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++)
+        column[i] = NONE;
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
+        sums[i] = SUM(0.0);
 
     // Round s looks up the columns of stage s, fetches stage s-1, and multiplies stage s-2.
     uint rounds = (tiles + slices - 1) / slices + 2;
@@ -107,7 +107,8 @@ void main() {
             [[unroll]] for (uint i = 0; i < A_LOADS; i++) {
                 uint t = i * LOCAL + gl_LocalInvocationIndex;
                 if (t >= 32 * slices) continue;
-                uint to = stage + length * pitch + (t / 32 * ROWS + (t >> 2 & 7)) * A_ROW + (t >> 1 & 1), half_ = 2 * (t & 1);
+                uint to = stage + length * pitch + (t / 32 * ROWS + (t >> 2 & 7)) * A_ROW + (t >> 1 & 1),
+                     half_ = 2 * (t & 1);
                 uvec2 upper = dense(values[i].x, place[i]), lower = dense(values[i].y, place[i] >> 16);
                 mem[to][half_] = upper.x;
                 mem[to][half_ + 1] = upper.y;

@@ -1,8 +1,10 @@
-// Jigsaw × dense with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A subgroup multiplies one strip by 64 columns. A tile is 16 columns, four quads. Lane (g, t) has quad t: it reads the
-// rows of B that its four columns name from where they are, and puts rows g and g + 8 of the quad together from their two
-// entries each. That is how the format has values and metadata: a lane's of a step are 16 bytes.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format on cooperative matrices of a known lane layout
+// (../include/lanes.glsl), f16, sums in f32.
+// Tile: a subgroup computes a strip (16 × 64). A tile is 16 columns of A, four quads; lane (g, t) has quad t in rows g
+// and g + 8.
+// Data movement: a lane reads the rows of B that its four columns name straight from memory, and makes rows g and g + 8
+// of the quad from their two entries each: the format has a lane's values of a step as 16 bytes.
+// Bound by: gathers of rows of B.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -22,12 +24,11 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 #include "../include/lanes.glsl"
 #include "../include/quads.glsl"
 
-
 const uint PITCH = 17; // of 64 columns of C, in vec4
 shared vec4 mem[ROWS * PITCH];
 
 SUM sums[8]; // of rows 0 to 7, then 8 to 15
-uint octet;  // where in a row of B the lane's columns are
+uint octet; // where in a row of B the lane's columns are
 
 // multiply adds a tile: the lane's rows of B, entries of rows g and g + 8, and where these are.
 void multiply(uvec4 r0, uvec4 r1, uvec4 r2, uvec4 r3, uvec2 entries, uint place) {
@@ -47,7 +48,8 @@ void main() {
     if (slot >= p.blocks) return;
     Strip a = stripOf(slot);
     octet = min(base + 8 * g, p.ldb - 8) >> 3; // past the leading dimension, its end instead: never stored
-    [[unroll]] for (uint i = 0; i < 8; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 8; i++)
+        sums[i] = SUM(0.0);
 
     // A step's first tile is multiplied while its second is on its way, and so on; columns, values and metadata come a
     // step earlier.
@@ -73,9 +75,8 @@ void main() {
 
     // To shared memory, row by row of C.
     [[unroll]] for (uint h = 0; h < 2; h++)
-        [[unroll]] for (uint e = 0; e < 2; e++)
-            [[unroll]] for (uint i = 0; i < 2; i++)
-                mem[(8 * h + 2 * t + e) * PITCH + 2 * g + i] = quadOf(sums[4 * h + 2 * i], sums[4 * h + 2 * i + 1], e);
+        [[unroll]] for (uint e = 0; e < 2; e++) [[unroll]] for (uint i = 0; i < 2; i++)
+            mem[(8 * h + 2 * t + e) * PITCH + 2 * g + i] = quadOf(sums[4 * h + 2 * i], sums[4 * h + 2 * i + 1], e);
     barrier();
     for (uint i = lane; i < ROWS * 16; i += 32) {
         uint r = i / 16, j = base + 4 * (i % 16);

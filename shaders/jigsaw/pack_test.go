@@ -44,7 +44,7 @@ func checkRing(t *rapid.T, a *formats.CSR[half.F16], v *spec.Variant) {
 	}
 	m := e.Format.(*format.Matrix[half.F16])
 	words := func(i, n int) uint32 { return binary.LittleEndian.Uint32(e.Arrays[i].Data[4*n:]) }
-	ring, granule, stages := v.Const("RING"), v.Const("GRANULE"), v.Const("STAGES")
+	ring, granule, stages := v.Const("STAGE_ROWS"), v.Const("GRANULE"), v.Const("STAGES")
 	granules := (m.Blocks()*(4+m.BlockTile/format.StripRows) + 1) / 2 * 2
 	for s := range m.Strips() {
 		freed := uint32(0)
@@ -182,7 +182,7 @@ func TestAdopt(t *testing.T) {
 		}
 		other = *m
 		other.Span = 0
-		if _, err := jigsaw.Format.Adopt(&other, v); (err == nil) != (v.Const("RING") == 0) {
+		if _, err := jigsaw.Format.Adopt(&other, v); (err == nil) != (v.Const("STAGE_ROWS") == 0) {
 			t.Errorf("%s, any span: error %v", v.Name, err)
 		}
 	})
@@ -199,7 +199,7 @@ func TestAdopt(t *testing.T) {
 func TestStats(t *testing.T) {
 	a := shadertest.Ones[float32](shadertest.Spread(64, 64, 32, 16), 64)
 	suite.Packed(t, a, func(v *spec.Variant, e *spec.Packed) {
-		staged := v.Const("RING") > 0
+		staged := v.Const("STAGE_ROWS") > 0
 		if e.Stats.Staged != staged || staged && e.Stats.Gathers != 64 || e.Stats.StoredBytes <= 0 {
 			t.Errorf("%s: %+v", v.Name, e.Stats)
 		}

@@ -1,11 +1,11 @@
-// What the kernels share that make operands lane by lane: the values of a lane's chains, which lie in shared memory in rows of 32 words,
-// words.v, and the rest. Needs ../include/lanes.glsl.
+// What kernels on lanes.glsl share: the values of a lane's chains, which lie in shared memory in rows of 32 words,
+// words.v, and the COO remainder. Needs ../include/lanes.glsl.
 
 #define ROW_WORDS 32
 #include "take.glsl"
 
-// tileOfA takes a 16×16 tile, by byte i of a mask word: the first operand. The lower halves of its registers are of the first
-// chain, the upper ones of the second.
+// tileOfA takes a 16×16 tile, by byte i of a mask word: the first operand. The lower halves of its registers are of the
+// first chain, the upper ones of the second.
 OPERAND_A tileOfA(uint mask, uint i, inout uvec2 from) {
     OPERAND_A x;
     [[unroll]] for (uint k = 0; k < 4; k++) {
@@ -16,4 +16,4 @@ OPERAND_A tileOfA(uint mask, uint i, inout uvec2 from) {
     return x;
 }
 
-#include "rests.glsl"
+#include "remainder.glsl"

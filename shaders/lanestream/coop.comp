@@ -1,10 +1,10 @@
-// Lane streams × dense on cooperative matrices, f16 with sums in f32, where it is not known what elements of a matrix a lane
-// holds.
-//
-// A workgroup multiplies a group of 64 rows by WIDE columns. Its teams of 64 invocations take a part each, or every so many'th
-// where there are more: an invocation expands a chain's values of a step of 32 columns to a dense tile in shared memory, in
-// which the step's rows of B are too; the next ones are on their way to registers while one step is multiplied. A subgroup has
-// 64/DOWN rows and as many columns of the sums. The device's matrix operation is TM×TN×TK.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f16, sums in f32, on cooperative
+// matrices (TM × TN × TK) of an unknown lane layout.
+// Tile: a workgroup computes (64 × WIDE). Its teams of 64 invocations take a stream of the group each, or every n-th
+// where there are more. A subgroup has 64/DOWN rows.
+// Data movement: an invocation expands a chain's values of a step of 32 columns to a dense tile in shared memory,
+// beside the step's rows of B. The next values, mask and rows of B are prefetched to registers.
+// Bound by: expansion, then shared memory.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -22,8 +22,8 @@ layout(constant_id = 2) const uint TN = 16;
 layout(constant_id = 3) const uint TK = 16;
 layout(constant_id = 4) const uint WIDE = 32;
 layout(constant_id = 5) const uint SUBGROUPS = 4;
-layout(constant_id = 6) const uint DOWN = 4;     // subgroups of which each has other rows
-layout(constant_id = 7) const uint TEAMS = 2;    // at most: 64 invocations each
+layout(constant_id = 6) const uint DOWN = 4; // subgroups one below the other
+layout(constant_id = 7) const uint TEAMS = 2; // at most: 64 invocations each
 layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 32 rows of C: what the table computes
 
 #define ELEM F16
@@ -31,19 +31,19 @@ layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 
 #include "../include/store_halves.glsl"
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint A_PITCH = STEP_COLS + 8;              // halves from a row of a tile of A to the next
+const uint A_PITCH = STEP_COLS + 8; // halves from a row of a tile of A to the next
 const uint A_TILE = GROUP_ROWS * A_PITCH;
 const uint B_ROW = WIDE / 8, B_PITCH = B_ROW + 1; // uvec4
 const uint B_TILE = STEP_COLS * B_PITCH;
-const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation brings to a step: whole
-const uint QUADS = WIDE / 4, PITCH = QUADS + 1;   // of a row of C
-const uint PART = 32;                             // rows of C that shared memory has room for
+const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation loads for a step: whole
+const uint QUADS = WIDE / 4, PITCH = QUADS + 1; // of a row of C
+const uint PART = 32; // rows of C that shared memory has room for
 
 shared float16_t tileA[TEAMS * A_TILE];
 shared uvec4 tileB[SHARED];
 
 const uint HIGH = GROUP_ROWS / DOWN, ACROSS = WIDE / (SUBGROUPS / DOWN); // a subgroup's rows and columns
-const uint TALL = HIGH / TM, BROAD = ACROSS / TN;                   // in operations
+const uint TALL = HIGH / TM, BROAD = ACROSS / TN; // in operations
 
 #define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
 #define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
@@ -51,7 +51,7 @@ const uint TALL = HIGH / TM, BROAD = ACROSS / TN;                   // in operat
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 
 // stepsOf returns the steps of a part, none past the last.
-uint stepsOf(uint part) { return part < p.parts ? (firstPiece(part + 1) - firstPiece(part)) * p.steps : 0; }
+uint stepsOf(uint split) { return split < p.splits ? (firstPiece(split + 1) - firstPiece(split)) * p.steps : 0; }
 
 // expand writes the values of a chain's word of the mask to columns from `to` on.
 void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
@@ -66,26 +66,27 @@ void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
     }
 }
 
-// restOf returns the sum of a row's entries in the rest, for columns j to j+3.
-vec4 restOf(uint row, uint j) {
+// remainderOf returns the sum of a row's COO remainder, for columns j to j+3.
+vec4 remainderOf(uint row, uint j) {
     vec4 sum = vec4(0);
-    uvec2 cols = restCols(), vals = restValues();
-    uint end = restAt(row + 1);
-    for (uint i = restAt(row); i < end; i++) {
+    uvec2 cols = remainderCols(), vals = remainderValues();
+    uint end = remainderAt(row + 1);
+    for (uint i = remainderAt(row); i < end; i++) {
         uvec2 w = Pairs(rowOfB(Words(cols).v[i])).v[j / 4];
         sum += element(vals, i) * vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
     }
     return sum;
 }
 
-// fetch brings B's rows of step s of the teams' parts, from part `round` on, to registers.
+// fetch loads B's rows of step s of the teams' splits, from split `round` on, into registers.
 void fetch(out uvec4 rows[LOADS], uint round, uint s, uint base) {
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
-        uint n = i * LOCAL + gl_LocalInvocationIndex, r = n / B_ROW, part = round + r / STEP_COLS;
+        uint n = i * LOCAL + gl_LocalInvocationIndex, r = n / B_ROW, split = round + r / STEP_COLS;
         rows[i] = uvec4(0);
         // Rows past B's last are its last, A has zeros there; columns past the leading dimension are never stored.
-        if (s < stepsOf(part))
-            rows[i] = Octets(rowOfB(min((firstPiece(part) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1))).v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
+        if (s < stepsOf(split))
+            rows[i] = Octets(rowOfB(min((firstPiece(split) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
+                          .v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
     }
 }
 
@@ -98,28 +99,30 @@ void keep(uvec4 rows[LOADS]) {
 }
 
 void main() {
-    uint group = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE, t = gl_LocalInvocationIndex;
+    uint group = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE,
+         t = gl_LocalInvocationIndex;
     if (group >= p.groups) return;
-    uint teams = min(TEAMS, p.parts), team = t / 64, chain = t % 64;
+    uint teams = min(TEAMS, p.splits), team = t / 64, chain = t % 64;
     uint down = gl_SubgroupID % DOWN * HIGH, across = gl_SubgroupID / DOWN * ACROSS;
     bool busy = base + across < p.n; // else the subgroup's columns do not exist
 
     SUM sums[TALL * BROAD];
-    [[unroll]] for (uint i = 0; i < TALL * BROAD; i++) sums[i] = SUM(0.0);
-    uint most = (p.pieces + p.parts - 1) / p.parts * p.steps; // steps of a part
-    for (uint round = 0; round < p.parts; round += teams) {
-        uint part = round + team, next = chain, steps = team < teams ? stepsOf(part) : 0;
-        uvec2 values, masks, ahead = uvec2(0); // the next step's words of the mask
+    [[unroll]] for (uint i = 0; i < TALL * BROAD; i++)
+        sums[i] = SUM(0.0);
+    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps; // steps of a part
+    for (uint round = 0; round < p.splits; round += teams) {
+        uint split = round + team, next = chain, steps = team < teams ? stepsOf(split) : 0;
+        uvec2 values, masks, lookahead = uvec2(0); // the next step's words of the mask
         if (steps > 0) {
-            values = at(uvec2(p.values), rowAt(group * p.parts + part), CHAINS * 2);
-            masks = maskAt(group, firstPiece(part) * p.steps);
-            ahead = Pairs(masks).v[chain / 2];
+            values = at(uvec2(p.values), rowAt(group * p.splits + split), CHAINS * 2);
+            masks = maskAt(group, firstPiece(split) * p.steps);
+            lookahead = Pairs(masks).v[chain / 2];
         }
         uvec4 rows[LOADS];
         fetch(rows, round, 0, base);
         for (uint s = 0; s < most; s++) {
-            uvec2 word = ahead >> (chain & 1u);
-            if (s + 1 < steps) ahead = Pairs(masks).v[(s + 1) * 32 + chain / 2];
+            uvec2 word = lookahead >> (chain & 1u);
+            if (s + 1 < steps) lookahead = Pairs(masks).v[(s + 1) * 32 + chain / 2];
             barrier();
             if (s < steps) {
                 expand(team * A_TILE, chain, word.x, values, next);
@@ -138,7 +141,8 @@ void main() {
                     [[unroll]] for (uint i = 0; i < TALL; i++) {
                         OPERAND_A x;
                         coopMatLoad(x, tileA, k * A_TILE + (down + i * TM) * A_PITCH + e, A_PITCH, BY_ROWS);
-                        [[unroll]] for (uint j = 0; j < BROAD; j++) sums[i * BROAD + j] = coopMatMulAdd(x, y[j], sums[i * BROAD + j]);
+                        [[unroll]] for (uint j = 0; j < BROAD; j++)
+                            sums[i * BROAD + j] = coopMatMulAdd(x, y[j], sums[i * BROAD + j]);
                     }
                 }
             }
@@ -150,14 +154,14 @@ void main() {
         barrier();
         if (down / PART == h / PART) {
             [[unroll]] for (uint i = 0; i < TALL; i++)
-                [[unroll]] for (uint j = 0; j < BROAD; j++)
-                    coopMatStore(sums[i * BROAD + j], tileB, (down - h + i * TM) * PITCH + (across + j * TN) / 4, PITCH, BY_ROWS);
+                [[unroll]] for (uint j = 0; j < BROAD; j++) coopMatStore(
+                    sums[i * BROAD + j], tileB, (down - h + i * TM) * PITCH + (across + j * TN) / 4, PITCH, BY_ROWS);
         }
         barrier();
         for (uint i = t; i < PART * QUADS; i += LOCAL) {
             uint r = h + i / QUADS, row = group * GROUP_ROWS + r, j = base + i % QUADS * 4;
             if (row >= p.rows || j >= p.n) continue;
-            vec4 x = repair(group, r, j, uintBitsToFloat(tileB[i / QUADS * PITCH + i % QUADS]) + restOf(row, j));
+            vec4 x = repair(group, r, j, uintBitsToFloat(tileB[i / QUADS * PITCH + i % QUADS]) + remainderOf(row, j));
             if (storeType == F16) storeHalves(row, j, x);
             else storeFloats(row, j, x);
         }

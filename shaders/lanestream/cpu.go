@@ -73,7 +73,7 @@ func groupOf(args [][]byte, block []byte, at [3]uint32) (groupStreams, bool) {
 	if number >= int(p.groups) {
 		return groupStreams{}, false
 	}
-	index, n := backend.View[uint32](args[0]), int(p.groups*p.parts)
+	index, n := backend.View[uint32](args[0]), int(p.groups*p.splits)
 	restPtr, tail := index[2*n+1:][:p.rows+1], index[2*n+1:][p.rows+1:]
 	entries := restPtr[p.rows]
 	return groupStreams{
@@ -132,7 +132,7 @@ func vectorRow(r int) int {
 
 // part returns the steps of a part, counted in the group.
 func (g *group[T]) part(q int) (first, end int) {
-	piece := func(q int) int { return int(uint64(g.pieces) * uint64(q) / uint64(g.parts)) }
+	piece := func(q int) int { return int(uint64(g.pieces) * uint64(q) / uint64(g.splits)) }
 	return piece(q) * int(g.steps), piece(q+1) * int(g.steps)
 }
 
@@ -145,7 +145,7 @@ func (g *group[T]) words(step int) []uint32 {
 // multiply sums up what the streams hold.
 func (g *group[T]) multiply() {
 	g.block.Start(g.loops, g.columns)
-	for q := range int(g.parts) {
+	for q := range int(g.splits) {
 		first, end := g.part(q)
 		g.from, g.next = 0, [chains]int{}
 		for s := first; s < end; s += chunkSteps {
@@ -168,7 +168,7 @@ func (g *group[T]) multiply() {
 
 // bring turns the rows of values that n steps of part q may take, from step s of the part on.
 func (g *group[T]) bring(q, s, n int) {
-	stream := g.number*int(g.parts) + q
+	stream := g.number*int(g.splits) + q
 	begin, all := int(g.ptr[stream]), len(g.values)/chains
 	from := g.from + slices.Min(g.next[:])
 	end := int(g.pieceRows[stream]) * ((s+n-1)/int(g.steps) + int(g.window))
@@ -216,11 +216,11 @@ func (g *group[T]) entries(r, j int, add func(x, y float32)) {
 
 // entriesOfPlaces is entries for layout Places, but for the rest.
 func (g *group[T]) entriesOfPlaces(r, j int, add func(x, y float32)) {
-	for q := range int(g.parts) {
+	for q := range int(g.splits) {
 		first, end := g.part(q)
 		var next [chains]int // where each chain's next value is
 		for c := range next {
-			next[c] = chains*int(g.ptr[g.number*int(g.parts)+q]) + c
+			next[c] = chains*int(g.ptr[g.number*int(g.splits)+q]) + c
 		}
 		for s := first; s < end; s++ {
 			words := g.words(s)

@@ -15,7 +15,7 @@ const (
 // lastWords returns where the chains of part q have the words before their first.
 func (g *group[T]) lastWords(q int) (last [lanes]int) {
 	for l := range last {
-		last[l] = chains*(int(g.ptr[g.number*int(g.parts)+q])-1) + 2*l
+		last[l] = chains*(int(g.ptr[g.number*int(g.splits)+q])-1) + 2*l
 	}
 	return last
 }
@@ -42,7 +42,7 @@ func eachPair(words []uint32, lane int, last *[lanes]int, f func(at, row, col in
 func (g *group[T]) multiplyPairs() {
 	const lanesOfVector = lanes / 8 * simd.VectorRows / 8
 	g.block.Start(g.loops, g.columns)
-	for q := range int(g.parts) {
+	for q := range int(g.splits) {
 		first, end := g.part(q)
 		last := g.lastWords(q)
 		for s := first; s < end; s += chunkSteps {
@@ -68,7 +68,7 @@ func (g *group[T]) multiplyPairs() {
 
 // entriesOfPairs is entries for layout Pairs, but for the rest.
 func (g *group[T]) entriesOfPairs(r, j int, add func(x, y float32)) {
-	for q := range int(g.parts) {
+	for q := range int(g.splits) {
 		first, end := g.part(q)
 		last := g.lastWords(q)
 		for s := first; s < end; s++ {

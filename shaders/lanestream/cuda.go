@@ -29,7 +29,6 @@ const slots = 8
 // machines, the largest shared memory first.
 var machines = []machine{
 	{name: "hopper", arch: 90, hopper: true, blocks: 132, warps: 14, ring: 16512, cluster: 2},
-	{name: "w9", arch: 80, blocks: 108, warps: 9, ring: 16512, cluster: 1},
 	{name: "w6", arch: 80, blocks: 142, warps: 6, ring: 16512, cluster: 1},
 }
 
@@ -68,7 +67,7 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 	v := onCUDA(fmt.Sprintf("cuda_%s_n%d_%v", m.name, cols, t), "kernel.cu", t, spec.Variant{
 		Local: spec.Line(32 * m.warps), Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols),
-			spec.Define("RING", m.ring),
+			spec.Define("BUFFER_BYTES", m.ring),
 			spec.Define("CLUSTER", m.cluster),
 		},
 		Need: spec.Need{Arch: m.arch}, Shared: m.warps * (m.ring + 8*slots),
@@ -124,8 +123,8 @@ func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 	v.Name = fmt.Sprintf("cuda_%s_n%d_%v", []string{"staged", "pairs"}[x.pairs], x.cols, t)
 	v.Local[0] = 32 * (m.warps + x.producers + x.feeders + x.restWarps)
 	v.Consts = append(v.Consts,
-		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_PARTS", stagedParts), spec.Define("B_BYTES", x.bytes),
-		spec.Define("B_STAGES", stages), spec.Define("PRODUCERS", x.producers), spec.Define("REST_WARPS", x.restWarps), spec.Define("FEEDERS", x.feeders),
+		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_SPLITS", stagedParts), spec.Define("B_BYTES", x.bytes),
+		spec.Define("B_STAGES", stages), spec.Define("B_PRODUCERS", x.producers), spec.Define("REMAINDER_WARPS", x.restWarps), spec.Define("A_PRODUCERS", x.feeders),
 	)
 	v.Shared = m.warps*(x.ring+16*slots) + stagedParts*(x.bytes+16*stages)
 	v.Need.Shared = v.Shared
@@ -160,7 +159,7 @@ func (v stagedKernel) fits(s lanestream.Shape) bool {
 
 // inStaged returns the variant of staged.cu that suits a matrix and a number of columns, nil if none does.
 func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
-	if !staged(v) || s.Layout == lanestream.Places && n > mostFew {
+	if !staged(v) || s.Layout == lanestream.Places && n > mostTurns {
 		return nil
 	}
 	width := widths[0]
@@ -182,8 +181,9 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 	return nil
 }
 
-// mostFew is the most columns for which kernel.cu is faster than prefill.cu.
-const mostFew = 32
+// mostFew is the most columns that kernel.cu, staged.cu and few.cu multiply at a time, and mostTurns the most for which
+// several times in turn are faster than prefill.cu and filled.cu, layout Places.
+const mostFew, mostTurns = 32, 64
 
 // forColumns returns the variant of v's packing and type that suits a problem. Variants of prefill.cu take layout Places alone.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
@@ -196,7 +196,7 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	if x := inStaged(v, s, p.N); x != nil {
 		return x
 	}
-	many := p.N > mostFew && s.Layout == lanestream.Places
+	many := p.N > mostTurns && s.Layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // kernel.cu's first, the narrowest first
 		if x.In != v.In || sizesOf(x).warps != sizesOf(v).warps || x.Kind != streamsKind && !(x.Kind == prefillKind && many && x.Met(p.Caps)) {

@@ -33,7 +33,7 @@ func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
 	v := m.variant(t, cols)
 	v.Name = fmt.Sprintf("cuda_few_%sn%d_%v", []string{"", "pairs_"}[layout], cols, t)
 	v.Local[0] = 32 * (m.warps + fewRestWarps(cols))
-	v.Consts = append(v.Consts, spec.Define("PAIRS", layout), spec.Define("REST_WARPS", fewRestWarps(cols)),
+	v.Consts = append(v.Consts, spec.Define("PAIRS", layout), spec.Define("REMAINDER_WARPS", fewRestWarps(cols)),
 		spec.Define("FEW_ROWS", 1))
 	v.Unit.Source, v.Unit.Blob = "few.cu", v.Name+".ptx"
 	v.Overlaps = true
@@ -76,7 +76,7 @@ func fewPieces(o *lanestream.Options, density float64) {
 // fewFor returns the variant that multiplies by n columns what is packed for few.cu.
 func fewFor(v *spec.Variant, p spec.Problem) *spec.Variant {
 	layout := sizesOf(v).layout
-	many := p.N > mostFew && layout == lanestream.Places
+	many := p.N > mostTurns && layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // the narrowest first
 		fits := x.Kind == fewKind && sizesOf(x).layout == layout || x.Kind == prefillKind && many && x.Met(p.Caps)

@@ -39,7 +39,7 @@ func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster), spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
 			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
-			spec.Define("FILL_RING", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
+			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
 		},
 		Shared: filledStages*((128+filledCols)*filledDepth*2+16) + fillers*(fillRing+8*slots) + 128,
 		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
@@ -56,7 +56,7 @@ func fill(layout uint32) *spec.Variant {
 		In: dtype.F16, Entry: "lanestream", Local: spec.Line(32 * fillWarps),
 		Consts: []spec.Const{
 			spec.Define("PAIRS", layout), spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
-			spec.Define("FILL_RING", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("WARPS_OF_BLOCK", fillWarps), spec.Define("RINGS_BYTES", ringsBytes),
+			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("WARPS_OF_BLOCK", fillWarps), spec.Define("BUFFERS_BYTES", ringsBytes),
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Shared: ringsBytes + 8*slots*fillWarps, Overlaps: true, Workspace: true,
 		Unit: spec.Unit{
@@ -128,6 +128,8 @@ func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Vari
 		return nil
 	case v.Kind == filledKind:
 		return x
+	case p.N <= mostTurns && s.Layout == lanestream.Places:
+		return nil
 	}
 	other := prefilled(s, p.N, p.Caps)
 	if s.Layout == lanestream.Pairs {

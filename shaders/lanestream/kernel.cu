@@ -1,26 +1,28 @@
-// Lane streams × COLS columns of B (8, 16 or 32), on mma.m16n8k16. A cluster of CLUSTER blocks (1 where there are no clusters) of
-// WARPS warps does p.each groups of p.parts streams: each warp has a stream of its own, those of a part are neighbours so that
-// they share B's rows in the first-level cache. A warp brings its stream through a ring in shared memory of RING bytes, by cp.async or, on
-// compute capability 9.0 (HOPPER), by bulk copies; makes A's registers of it; and reads B's from memory. Then the parts
-// of a group are added up in their order.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams (package formats/lanestream), f16 or
+// bf16, sums in f32, on mma.m16n8k16.
+// Tile: a cluster of CLUSTER CTAs (1 before compute capability 9.0) computes (64·p.each × COLS), COLS 8, 16 or 32. A
+// group of 64 rows is split along K into p.splits streams, a warp each; the warps of a split are neighbours and share
+// B's rows in L1. Partial sums are added in order through (distributed) shared memory.
+// Data movement: a warp loads its stream into its own stage buffer of BUFFER_BYTES bytes, by cp.async or, on compute
+// capability 9.0 (HOPPER), by bulk copies. A mask bit says whether a lane's register half takes the next value of its
+// chain: one predicated 16-bit load from the lane's own bank. B goes from L1 straight to registers.
+// Bound by: the bytes of A in memory, then instructions that expand the masks.
+// Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS, BUFFER_BYTES, HOPPER.
 
 #include "tiles.cuh"
 
 #define HALVES (TILES == 1 ? 2 : 1)
 
-// A lane's elements of B for a word of the mask (16 columns of A): TILES neighbouring columns of 4 rows. Lane (g, q) has
-// columns TILES·g and on, so that column g of tile i is column TILES·g + i of the block's; rows q, q + 4, q + 8 and q + 12,
-// so that the lanes of a load read four neighbouring rows.
+// A lane's elements of B for a word of the mask (16 columns of A): TILES neighbouring columns of 4 rows. Lane (g, q)
+// has columns TILES·g and on, so that column g of tile i is column TILES·g + i of the block's; rows q, q + 4, q + 8 and
+// q + 12, so that the lanes of a load read four neighbouring rows.
 struct Columns {
     u32 x[4][(TILES + 1) / 2];
 
     __device__ __forceinline__ void load(int i, const unsigned char *from) {
-        if constexpr (TILES == 1)
-            asm volatile("ld.global.nc.u16 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
-        else if constexpr (TILES == 2)
-            asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
-        else
-            asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(x[i][0]), "=r"(x[i][TILES / 4]) : "l"(from));
+        if constexpr (TILES == 1) asm volatile("ld.global.nc.u16 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
+        else if constexpr (TILES == 2) asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
+        else asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(x[i][0]), "=r"(x[i][TILES / 4]) : "l"(from));
     }
     // operand returns register r of B's fragment, of tile t. Where there is one tile only, its halves have registers of
     // their own, h.
@@ -33,9 +35,10 @@ struct Columns {
 // Reader goes through a lane's rows of B.
 struct Reader {
     const unsigned char *b; // the lane's columns of the first row
-    u32 row, last, pitch;   // the lane's first row of the next 16; B's last, and the bytes of one
+    u32 row, last, pitch; // the lane's first row of the next 16; B's last, and the bytes of one
 
-    __device__ __forceinline__ Reader(const u16 *b_, const Params &p, u32 first, u32 col, u32 lane) : row(first + lane % 4), last(p.cols - 1), pitch(2 * p.ldb) {
+    __device__ __forceinline__ Reader(const u16 *b_, const Params &p, u32 first, u32 col, u32 lane)
+        : row(first + lane % 4), last(p.cols - 1), pitch(2 * p.ldb) {
         col += TILES * (lane / 4);
         b = (const unsigned char *)(b_ + (col < p.ldb ? col : 0));
     }
@@ -54,7 +57,7 @@ struct Reader {
 // Warp is a warp's work on its stream.
 struct Warp {
     float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2];                    // where the ring has the next values of the lane's chains, in shared memory
+    u32 next[2]; // where the buffer has the next values of the lane's chains, in shared memory
 
     // add multiplies tile i.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const Columns &b) {
@@ -90,34 +93,35 @@ struct Warp {
     }
 
     // multiply does the whole stream. col is the block's first column.
-    __device__ __forceinline__ void multiply(const Ring &ring, const u16 *b, const Params &p, u32 first, u32 col, u32 lane) {
+    __device__ __forceinline__ void multiply(const StageBuffer &buffer, const u16 *b, const Params &p, u32 first,
+                                             u32 col, u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
-        if (ring.count == 0) return;
-        next[0] = ring.at + 4 * lane, next[1] = next[0] + 2;
-        for (u32 j = 0; j < min(ring.slots, ring.total); j++) ring.fetch(j, j, lane);
+        if (buffer.count == 0) return;
+        next[0] = buffer.at + 4 * lane, next[1] = next[0] + 2;
+        for (u32 j = 0; j < min(buffer.slots, buffer.total); j++) buffer.fetch(j, j, lane);
         Columns even, odd;
         Reader reader(b, p, first * p.steps * STEP_COLS, col, lane);
         reader.next(even);
         reader.next(odd);
-        u32 wrap = ring.slots * ring.piece_rows * ROW_BYTES, end = ring.at + wrap, slot = 0;
+        u32 wrap = buffer.slots * buffer.piece_rows * ROW_BYTES, end = buffer.at + wrap, slot = 0;
 #ifdef HOPPER
         u32 arriving = 0, parity = 0; // the slot of the next piece to wait for
         auto wait = [&] {
-            barrier_wait(ring.barriers + 8 * arriving, parity);
-            if (++arriving == ring.slots) arriving = 0, parity ^= 1;
+            barrier_wait(buffer.barriers + 8 * arriving, parity);
+            if (++arriving == buffer.slots) arriving = 0, parity ^= 1;
         };
-        for (u32 j = 0; j < min(p.window - 1, ring.total); j++) wait();
+        for (u32 j = 0; j < min(p.window - 1, buffer.total); j++) wait();
 #endif
 #pragma unroll 1
-        for (u32 j = 0; j < ring.count; j++) {
+        for (u32 j = 0; j < buffer.count; j++) {
 #ifdef HOPPER
-            if (j + p.window <= ring.total) wait();
+            if (j + p.window <= buffer.total) wait();
 #else
-            wait(ring.total - j > ring.slots ? ring.slots - p.window : 0);
+            wait(buffer.total - j > buffer.slots ? buffer.slots - p.window : 0);
             __syncwarp();
 #endif
-            u32 bits = ring.masks + slot * ring.mask_bytes + 8 * lane;
+            u32 bits = buffer.masks + slot * buffer.mask_bytes + 8 * lane;
 #pragma unroll 1
             for (u32 s = 0; s < p.steps; s++, bits += STEP_BYTES) {
                 uint2 m = shared_words(bits);
@@ -127,8 +131,8 @@ struct Warp {
                 reader.next(odd);
             }
             __syncwarp();
-            if (j + ring.slots < ring.total) ring.fetch(j + ring.slots, slot, lane);
-            if (++slot == ring.slots) slot = 0;
+            if (j + buffer.slots < buffer.total) buffer.fetch(j + buffer.slots, slot, lane);
+            if (++slot == buffer.slots) slot = 0;
         }
         __syncwarp();
     }
@@ -146,8 +150,8 @@ struct Warp {
     }
 #endif
 
-    // leave writes the sums to shared memory.
-    __device__ __forceinline__ void leave(float *sums, u32 lane) const {
+    // write_sums stores the sums to shared memory.
+    __device__ __forceinline__ void write_sums(float *sums, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -162,32 +166,36 @@ struct Warp {
     }
 };
 
-// add_rest adds the share of a part in the rest of a group: TILES lanes a row, each with 8 columns.
-__device__ __forceinline__ void add_rest(float *sums, const Index &index, const u16 *values, const u16 *b, const Params &p, u32 group, u32 part, u32 col, u32 lane) {
+// add_remainder adds a split's share of a group's COO remainder: TILES lanes a row, each with 8 columns.
+__device__ __forceinline__ void add_remainder(float *sums, const Index &index, const u16 *values, const u16 *b,
+                                              const Params &p, u32 group, u32 split, u32 col, u32 lane) {
     const int AT_ONCE = 4;
     u32 at = lane % TILES * 8, from = col + at < p.ldb ? col + at : 0;
-    const u32 *cols = index.rest_cols(p);
-    const u16 *rest = index.rest_values(values);
+    const u32 *cols = index.remainder_cols(p);
+    const u16 *remainder = index.remainder_values(values);
 #pragma unroll 1
     for (u32 r = lane / TILES; r < GROUP_ROWS; r += 32 / TILES) {
         u32 row = group * GROUP_ROWS + r;
         if (row >= p.rows) break;
-        u32 end = index.rest_at(row + 1);
+        u32 end = index.remainder_at(row + 1);
         float x[8] = {};
-        for (u32 i = index.rest_at(row) + part; i < end; i += AT_ONCE * p.parts) {
+        for (u32 i = index.remainder_at(row) + split; i < end; i += AT_ONCE * p.splits) {
             uint4 y[AT_ONCE];
             float v[AT_ONCE];
 #pragma unroll
             for (int k = 0; k < AT_ONCE; k++) {
-                u32 e = i + k * p.parts;
+                u32 e = i + k * p.splits;
                 v[k] = 0, y[k] = make_uint4(0, 0, 0, 0);
-                if (e < end) v[k] = widen_lo<ELEM>(rest[e]), y[k] = *(const uint4 *)(b + (u64)cols[e] * p.ldb + from);
+                if (e < end)
+                    v[k] = widen_lo<ELEM>(remainder[e]), y[k] = *(const uint4 *)(b + (u64)cols[e] * p.ldb + from);
             }
 #pragma unroll
             for (int k = 0; k < AT_ONCE; k++) {
                 u32 words[4] = {y[k].x, y[k].y, y[k].z, y[k].w};
 #pragma unroll
-                for (int j = 0; j < 4; j++) x[2 * j] = fmaf(v[k], widen_lo<ELEM>(words[j]), x[2 * j]), x[2 * j + 1] = fmaf(v[k], widen_hi<ELEM>(words[j]), x[2 * j + 1]);
+                for (int j = 0; j < 4; j++)
+                    x[2 * j] = fmaf(v[k], widen_lo<ELEM>(words[j]), x[2 * j]),
+                          x[2 * j + 1] = fmaf(v[k], widen_hi<ELEM>(words[j]), x[2 * j + 1]);
             }
         }
 #pragma unroll
@@ -200,12 +208,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) __cluster_dims__(CLU
 #else
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
 #endif
-    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
-    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, stream = rank * WARPS + warp;
-    u32 first = blockIdx.x / CLUSTER * p.each, part = stream / p.each, group = first + stream % p.each, col = blockIdx.y * COLS;
-    u32 ring = shared_address(smem) + warp * RING, barriers = shared_address(smem) + WARPS * RING + warp * MOST_SLOTS * 8;
+    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER,
+        stream = rank * WARPS + warp;
+    u32 first = blockIdx.x / CLUSTER * p.each, split = stream / p.each, group = first + stream % p.each,
+        col = blockIdx.y * COLS;
+    u32 buffer = shared_address(smem) + warp * BUFFER_BYTES,
+        barriers = shared_address(smem) + WARPS * BUFFER_BYTES + warp * MOST_SLOTS * 8;
 #ifdef HOPPER
     if (lane == 0) {
         for (int i = 0; i < MOST_SLOTS; i++) barrier_init(barriers + 8 * i, 1);
@@ -214,12 +226,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     __syncwarp();
 #endif
     Index index(index_, p);
-    if (part < p.parts && group < p.groups) {
+    if (split < p.splits && group < p.groups) {
         Warp w;
-        w.multiply(Ring(index, mask, values, p, group, part, ring, barriers), b, p, first_piece(p, part), col, lane);
-        float *sums = (float *)(smem + warp * RING);
-        w.leave(sums, lane);
-        add_rest(sums, index, values, b, p, group, part, col, lane);
+        w.multiply(StageBuffer(index, mask, values, p, group, split, buffer, barriers), b, p, first_piece(p, split),
+                   col, lane);
+        float *sums = (float *)(smem + warp * BUFFER_BYTES);
+        w.write_sums(sums, lane);
+        add_remainder(sums, index, values, b, p, group, split, col, lane);
     }
     __syncwarp();
 #ifdef HOPPER
@@ -230,15 +243,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     Entries entries{index, mask, values, b, &p};
     Out<Params> out({c, bias}, p);
     for (u32 i = rank * 32 * WARPS + threadIdx.x; i < p.each * GROUP_ROWS * (COLS / 4); i += CLUSTER * 32 * WARPS) {
-        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
+        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4,
+            row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
         float4 x = make_float4(0, 0, 0, 0);
-        add_parts(x, smem, of, r, at, p);
+        add_splits(x, smem, of, r, at, p);
         out.store(row, col + at, x, entries);
     }
 #ifdef HOPPER
     __syncwarp();
-    cluster_sync(); // no block leaves while the other reads its sums
+    cluster_sync(); // no CTA exits while the other reads its sums
 #endif
 }

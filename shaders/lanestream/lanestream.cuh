@@ -1,4 +1,5 @@
-// Lane streams on CUDA: a warp's ring of values, and taking values from it. See package formats/lanestream for the layout.
+// Lane streams on CUDA: a warp's stage buffer of values, and taking values from it. See package formats/lanestream for
+// the layout.
 
 #pragma once
 #include "params.h"
@@ -8,73 +9,88 @@
 #include "../include/bulk.cuh"
 
 // barrier_arrive_here is barrier_arrive for this block.
-__device__ __forceinline__ void barrier_arrive_here(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+__device__ __forceinline__ void barrier_arrive_here(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 #endif
 
 #define GROUP_ROWS 64
 #define STEP_COLS 32
-#define ROW_BYTES 128   // of values
-#define STEP_BYTES 256  // of the mask
-#define MIRROR 16       // rows of the ring that are there twice: a word's positions take at most so many
-#define MOST_SLOTS 8    // pieces in the ring
+#define ROW_BYTES 128 // of values
+#define STEP_BYTES 256 // of the mask
+#define MIRROR 16 // rows of the buffer that are mirrored behind it: at most what a word's positions take
+#define MOST_SLOTS 8 // pieces in the buffer
 
 // The arrays' places in `index`.
 struct Index {
     const u32 *words;
-    u64 streams, rest;
+    u64 streams, remainder;
 
-    __device__ __forceinline__ Index(const u32 *index, const Params &p) : words(index), streams((u64)p.groups * p.parts), rest(2 * streams + 1) {}
+    __device__ __forceinline__ Index(const u32 *index, const Params &p)
+        : words(index), streams((u64)p.groups * p.splits), remainder(2 * streams + 1) {}
     __device__ __forceinline__ u32 row(u64 stream) const { return words[stream]; }
     __device__ __forceinline__ u32 piece_rows(u64 stream) const { return words[streams + 1 + stream]; }
-    __device__ __forceinline__ u32 rest_at(u32 row) const { return words[rest + row]; }
-    __device__ __forceinline__ const u32 *rest_cols(const Params &p) const { return words + rest + p.rows + 1; }
-    __device__ __forceinline__ const u16 *rest_values(const u16 *values) const { return values + (u64)row(streams) * 64; }
+    __device__ __forceinline__ u32 remainder_at(u32 row) const { return words[remainder + row]; }
+    __device__ __forceinline__ const u32 *remainder_cols(const Params &p) const {
+        return words + remainder + p.rows + 1;
+    }
+    __device__ __forceinline__ const u16 *remainder_values(const u16 *values) const {
+        return values + (u64)row(streams) * 64;
+    }
     // stored tells whether a value is an entry.
-    __device__ __forceinline__ bool stored(const Params &p, u64 value) const { return rest_cols(p)[rest_at(p.rows) + (value >> 5)] >> (value & 31) & 1; }
+    __device__ __forceinline__ bool stored(const Params &p, u64 value) const {
+        return remainder_cols(p)[remainder_at(p.rows) + (value >> 5)] >> (value & 31) & 1;
+    }
 };
 
 // first_piece is the first piece of a part.
-__device__ __forceinline__ u32 first_piece(const Params &p, u32 part) { return (u32)((u64)p.pieces * part / p.parts); }
+__device__ __forceinline__ u32 first_piece(const Params &p, u32 split) {
+    return (u32)((u64)p.pieces * split / p.splits);
+}
 
-// A stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
-// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
-struct Ring {
+// A stream of pieces, values and mask, and the stage buffer that a warp loads them into. A slot of the buffer has the
+// rows of a piece, and behind the buffer the first rows are repeated, so that a chain's next rows lie behind each
+// other.
+struct StageBuffer {
     const unsigned char *values, *mask;
     u32 rows, piece_rows, count, total; // pieces of the mask, and of either
     u32 slots, mask_bytes;
     u32 at, masks, barriers; // in shared memory
 
-    __device__ __forceinline__ Ring(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_)
+    __device__ __forceinline__ StageBuffer(const Index &index, const u32 *mask_, const u16 *values_, const Params &p,
+                                           u32 group, u32 split, u32 at_, u32 barriers_)
         : at(at_), barriers(barriers_) {
-        u64 stream = (u64)group * p.parts + part;
-        u32 first = first_piece(p, part), row = index.row(stream);
-        rows = index.row(stream + 1) - row, piece_rows = index.piece_rows(stream), count = first_piece(p, part + 1) - first;
+        u64 stream = (u64)group * p.splits + split;
+        u32 first = first_piece(p, split), row = index.row(stream);
+        rows = index.row(stream + 1) - row, piece_rows = index.piece_rows(stream),
+        count = first_piece(p, split + 1) - first;
         total = max(count, (rows + piece_rows - 1) / piece_rows);
         mask_bytes = p.steps * STEP_BYTES;
-        slots = min((RING - MIRROR * ROW_BYTES) / (piece_rows * ROW_BYTES + mask_bytes), MOST_SLOTS);
+        slots = min((BUFFER_BYTES - MIRROR * ROW_BYTES) / (piece_rows * ROW_BYTES + mask_bytes), MOST_SLOTS);
         masks = at + (slots * piece_rows + MIRROR) * ROW_BYTES;
         values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
         mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
     }
 
-    // fetch begins to bring piece j. All lanes call it, when they have done with the piece that was in its slot.
+    // fetch starts loading piece j. All lanes call it when they are done with the piece in its slot.
     __device__ __forceinline__ void fetch(u32 j, u32 slot, u32 lane) const {
-        u32 row = min(j * piece_rows, rows), n = min(piece_rows, rows - row) * ROW_BYTES, to = slot * piece_rows * ROW_BYTES;
-        u32 again = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
+        u32 row = min(j * piece_rows, rows), n = min(piece_rows, rows - row) * ROW_BYTES,
+            to = slot * piece_rows * ROW_BYTES;
+        u32 mirrored = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
         u32 bytes = j < count ? mask_bytes : 0, mirror = at + slots * piece_rows * ROW_BYTES + to;
         const unsigned char *from = values + (u64)row * ROW_BYTES, *bits = mask + (u64)j * mask_bytes;
 #ifdef HOPPER
         if (elected()) {
             u32 barrier = barriers + 8 * slot;
-            barrier_expect(barrier, n + again + bytes);
+            barrier_expect(barrier, n + mirrored + bytes);
             if (n > 0) bulk(at + to, from, n, barrier);
-            if (again > 0) bulk(mirror, from, again, barrier);
+            if (mirrored > 0) bulk(mirror, from, mirrored, barrier);
             if (bytes > 0) bulk(masks + slot * mask_bytes, bits, bytes, barrier);
         }
         __syncwarp();
 #else
         for (u32 i = lane * 16; i < n; i += 512) copy<16>(at + to + i, from + i, 16);
-        for (u32 i = lane * 16; i < again; i += 512) copy<16>(mirror + i, from + i, 16);
+        for (u32 i = lane * 16; i < mirrored; i += 512) copy<16>(mirror + i, from + i, 16);
         for (u32 i = lane * 16; i < bytes; i += 512) copy<16>(masks + slot * mask_bytes + i, bits + i, 16);
         copy_commit();
 #endif
@@ -88,8 +104,10 @@ struct Ring {
         return is;
     }
     static __device__ __forceinline__ void bulk(u32 to, const void *from, u32 bytes, u32 barrier) {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier)
-                     : "memory");
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+            "l"(from), "r"(bytes), "r"(barrier)
+            : "memory");
     }
 #endif
 };
@@ -107,7 +125,10 @@ __device__ __forceinline__ uint2 shared_words(u32 at) {
 }
 __device__ __forceinline__ uint4 shared_quad(u32 at) {
     uint4 x;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(at) : "memory");
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(at)
+                 : "memory");
     return x;
 }
 
@@ -124,13 +145,15 @@ struct Entries {
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
-        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS, mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
-        for (u32 part = 0; part < p->parts; part++)
+        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS,
+            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+        for (u32 split = 0; split < p->splits; split++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
-                u64 at = (u64)index.row((u64)group * p->parts + part) * 64 + chain;
-                for (u32 step = first_piece(*p, part) * p->steps; step < first_piece(*p, part + 1) * p->steps; step++)
+                u64 at = (u64)index.row((u64)group * p->splits + split) * 64 + chain;
+                for (u32 step = first_piece(*p, split) * p->steps; step < first_piece(*p, split + 1) * p->steps; step++)
                     for (u32 w = 0; w < 2; w++) {
-                        u32 word = mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+                        u32 word =
+                            mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
                         for (u32 i = 0; i < 16; i++) {
                             if (!(word >> (2 * i) & 1)) continue;
                             u64 k = (u64)step * STEP_COLS + 16 * w + 8 * (i >> 1 & 1) + 4 * (chain & 1) + chain / 2 % 4;
@@ -139,10 +162,11 @@ struct Entries {
                         }
                     }
             }
-        rest(s, row, col);
+        remainder(s, row, col);
         return s.result();
     }
-    __device__ __forceinline__ void rest(Special &s, u32 row, u32 col) const {
-        for (u32 i = index.rest_at(row); i < index.rest_at(row + 1); i++) add(s, index.rest_values(values)[i], index.rest_cols(*p)[i], col);
+    __device__ __forceinline__ void remainder(Special &s, u32 row, u32 col) const {
+        for (u32 i = index.remainder_at(row); i < index.remainder_at(row + 1); i++)
+            add(s, index.remainder_values(values)[i], index.remainder_cols(*p)[i], col);
     }
 };

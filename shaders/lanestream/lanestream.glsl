@@ -16,20 +16,21 @@ const uint CHAINS = 64;
 #define VALUE_BYTES ELEM_BYTES
 #endif
 
-// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row after row.
-uint streams() { return p.groups * p.parts; }
+// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales,
+// row after row.
+uint streams() { return p.groups * p.splits; }
 uint rowAt(uint stream) { return p.index.v[stream]; }
 uint pieceRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
-uint restAt(uint row) { return Words(at(uvec2(p.index), streams() * 2 + 1, 4)).v[row]; }
-uvec2 restCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 1, 4); }
+uint remainderAt(uint row) { return Words(at(uvec2(p.index), streams() * 2 + 1, 4)).v[row]; }
+uvec2 remainderCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 1, 4); }
 
-// restValues is the address of the rest's values, which lie behind those of the streams.
-uvec2 restValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * VALUE_BYTES); }
+// remainderValues is the address of the remainder's values, which lie behind those of the streams.
+uvec2 remainderValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * VALUE_BYTES); }
 
 #ifndef TWINS
 // stored tells whether a value is an entry. value counts from row `row` of values on, 64 a row.
 bool stored(uint row, uint value) {
-    uvec2 words = at(at(restCols(), restAt(p.rows), 4), row, CHAINS / 8);
+    uvec2 words = at(at(remainderCols(), remainderAt(p.rows), 4), row, CHAINS / 8);
     return (Words(words).v[value >> 5] >> (value & 31u) & 1u) != 0;
 }
 
@@ -38,16 +39,18 @@ bool stored(uint row, uint value) {
 // entryOf returns value i behind an address as the number that it stands for in a row and column.
 #ifdef QUANT
 float scaleOf(uint row, uint col) {
-    uvec2 scales = at(at(restCols(), restAt(p.rows), 4), rowAt(streams()), CHAINS / 8);
+    uvec2 scales = at(at(remainderCols(), remainderAt(p.rows), 4), rowAt(streams()), CHAINS / 8);
     return Floats(at(scales, row, (p.cols + SCALE_COLS - 1) / SCALE_COLS * 4)).v[col / SCALE_COLS];
 }
-float entryOf(uvec2 values, uint i, uint row, uint col) { return scaleOf(row, col) * level(Words(values).v[i / 4], i % 4); }
+float entryOf(uvec2 values, uint i, uint row, uint col) {
+    return scaleOf(row, col) * level(Words(values).v[i / 4], i % 4);
+}
 #else
 float entryOf(uvec2 values, uint i, uint row, uint col) { return element(values, i); }
 #endif
 
 // firstPiece is the first piece of a part.
-uint firstPiece(uint part) { return p.pieces * part / p.parts; }
+uint firstPiece(uint split) { return p.pieces * split / p.splits; }
 
 #ifdef TWINS
 #include "twins.glsl"
@@ -59,27 +62,28 @@ uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces 
 float entries(uint group, uint r, uint j) {
     Terms sum = Terms(0, 0);
     uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions but for bit 1
-    for (uint part = 0; part < p.parts; part++) {
-        uint row = rowAt(group * p.parts + part);
+    for (uint split = 0; split < p.splits; split++) {
+        uint row = rowAt(group * p.splits + split);
         uvec2 values = at(uvec2(p.values), row, CHAINS * VALUE_BYTES);
         for (uint chain = 8 * (r & 7u); chain < 8 * (r & 7u) + 8; chain++) {
             uint value = chain;
-            for (uint s = firstPiece(part) * p.steps; s < firstPiece(part + 1) * p.steps; s++)
+            for (uint s = firstPiece(split) * p.steps; s < firstPiece(split + 1) * p.steps; s++)
                 for (uint w = 0; w < 2; w++) {
                     uint word = Words(maskAt(group, s)).v[chain / 2 * 2 + w] >> (chain & 1u);
                     for (uint i = 0; i < 16; i++) {
                         if ((word >> 2 * i & 1u) == 0) continue;
                         uint k = s * STEP_COLS + 16 * w + 8 * (i >> 1 & 1u) + 4 * (chain & 1u) + (chain / 2 & 3u);
-                        if ((i & 13u) == mine && stored(row, value)) addTerm(sum, entryOf(values, value, group * GROUP_ROWS + r, k), element(rowOfB(k), j));
+                        if ((i & 13u) == mine && stored(row, value))
+                            addTerm(sum, entryOf(values, value, group * GROUP_ROWS + r, k), element(rowOfB(k), j));
                         value += CHAINS;
                     }
                 }
         }
     }
     uint row = group * GROUP_ROWS + r;
-    for (uint i = restAt(row); i < restAt(row + 1); i++) {
-        uint k = Words(restCols()).v[i];
-        addTerm(sum, entryOf(restValues(), i, row, k), element(rowOfB(k), j));
+    for (uint i = remainderAt(row); i < remainderAt(row + 1); i++) {
+        uint k = Words(remainderCols()).v[i];
+        addTerm(sum, entryOf(remainderValues(), i, row, k), element(rowOfB(k), j));
     }
     return total(sum);
 }

@@ -46,7 +46,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "lanestream", Args: spec.FormatArgs("index u32", "mask u32", "values T"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants()), spec.OneForm),
 	},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
@@ -65,14 +65,14 @@ type params struct {
 	rows, cols, n uint32
 	ldb, ldc      uint32
 	groups        uint32 // of 64 rows
-	each          uint32 // groups of a cluster of blocks; prefill.cu: tiles across a band; filled.cu: groups of a panel
-	parts         uint32 // streams of a group
+	each          uint32 // groups of a cluster of CTAs; prefill.cu: band_tiles; filled.cu: panel_groups
+	splits        uint32 // split-K: streams of a group
 	pieces        uint32 // of a group
 	steps         uint32 // of a piece
 	window        uint32 // pieces of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
-	width         uint32 // of the grid in x; filled.cu: the panel
+	width         uint32 // of the grid in x; filled.cu: panel_number
 	maskLayout    uint32 // of the matrix (GLSL and WGSL know the word layout)
 }
 
@@ -267,7 +267,7 @@ func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32,
 func paramsOf(s lanestream.Shape, p spec.Problem) params {
 	return params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		groups: uint32(s.Groups), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
+		groups: uint32(s.Groups), splits: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
 		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
 	}
 }

@@ -1,23 +1,26 @@
-// Rows of B that the copy unit brings to shared memory in another order: those in which a kernel's values have A's columns.
+// TMA copies that permute rows of B: they put them into shared memory in the order in which a kernel's values have A's
+// columns.
 
 #pragma once
 #include "lanestream.cuh"
 #include "../include/hopper.cuh"
 
-// Axis is a dimension of a tensor map: rows of B that are `pitch` rows apart, `size` of them, of which a copy brings `box`.
+// Axis is a dimension of a tensor map: rows of B that are `pitch` rows apart, `size` of them, `box` of them a copy.
 struct Axis {
     u32 size, box, pitch;
 };
 
-// ordered_map makes a tensor map of B by a whole warp, as tile_map does, with dimensions (column, x, y, z), so that a copy's rows lie in the order
-// of z, y, x.
-__device__ __forceinline__ void ordered_map(TileMap *to, TileMap *scratch, const void *b, const Params &p, Axis x, Axis y, Axis z) {
+// ordered_map makes a tensor map of B by a whole warp, as tile_map does, with dimensions (column, x, y, z), so that a
+// copy's rows lie in the order of z, y, x.
+__device__ __forceinline__ void ordered_map(TileMap *to, TileMap *scratch, const void *b, const Params &p, Axis x,
+                                            Axis y, Axis z) {
     u32 at = shared_address(scratch), lane = threadIdx.x & 31, row = p.ldb * 2 / 16; // pitches are in units of 16 bytes
     u32 rows = lane == 3 ? x.pitch : lane == 4 ? y.pitch : lane == 5 ? z.pitch : 0;
     scratch->raw[lane] = lane == 2 ? 1 << 18 : rows * row;
     __syncwarp();
     if (lane == 0) {
-#define REPLACE(field, type, value) asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
+#define REPLACE(field, type, value) \
+    asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
         REPLACE("global_address.shared::cta.b1024.b64 [%0]", "l", (u64)b);
         REPLACE("rank.shared::cta.b1024.b32 [%0]", "r", 3); // dimensions less one
         REPLACE("box_dim.shared::cta.b1024.b32 [%0], 0", "r", 64);
@@ -39,25 +42,36 @@ __device__ __forceinline__ void ordered_map(TileMap *to, TileMap *scratch, const
 #undef REPLACE
     }
     __syncwarp();
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(to), "r"(at) : "memory");
+    asm volatile(
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(
+            to),
+        "r"(at)
+        : "memory");
 }
 
 // ordered_copy is tile_copy from the map's (col, 0, y, z) on.
-__device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 col, u32 y, u32 z, u32 barrier, u16 blocks) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
+__device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 col, u32 y, u32 z, u32 barrier,
+                                             u16 blocks) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
                  "l"(map), "r"(col), "r"(0), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
                  : "memory");
 }
 
-// bring_last is called by a warp: it writes `depth` rows of B from row k on, columns from c on, as copies would: 64 columns in each slab of so many bytes, row k + r
-// at place(r). A map has no rows past the last whole unit of its order.
+// load_tail is called by a warp: it writes `depth` rows of B from row k on, columns from c on, as copies would: 64
+// columns in each slab of `bytes` bytes, row k + r at place(r). A map has no rows past the last whole unit of its
+// order.
 template <class F>
-__device__ __forceinline__ void bring_last(const u16 *b, const Params &p, u32 to, u32 bytes, u32 k, u32 depth, u32 c, u32 slabs, u32 lane, F place) {
+__device__ __forceinline__ void load_tail(const u16 *b, const Params &p, u32 to, u32 bytes, u32 k, u32 depth, u32 c,
+                                          u32 slabs, u32 lane, F place) {
     for (u32 i = lane; i < slabs * depth * 8; i += 32) {
         u32 slab = i / (depth * 8), r = i / 8 % depth, at = i % 8, row = place(r), first = c + slab * 64 + at * 8;
         uint4 x = make_uint4(0, 0, 0, 0);
         if (k + r < p.cols && first < p.ldb) x = *(const uint4 *)(b + (u64)(k + r) * p.ldb + first);
-        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + slab * bytes + row * 128 + (at ^ row % 8) * 16), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
+        asm volatile(
+            "st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + slab * bytes + row * 128 + (at ^ row % 8) * 16),
+            "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+            : "memory");
     }
     async_fence();
     __syncwarp();

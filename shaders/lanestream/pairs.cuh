@@ -1,4 +1,4 @@
-// What gives an output from its row's entries alone, by layout: RowEntries.
+// An output from its row's entries alone, by layout: RowEntries. It serves outputs that are not finite.
 
 #pragma once
 #include "lanestream.cuh"
@@ -11,14 +11,16 @@ struct PairEntries : Entries {
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
         u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS;
-        for (u32 part = 0; part < p->parts; part++)
+        for (u32 split = 0; split < p->splits; split++)
             for (u32 lane = 4 * (r % 8); lane < 4 * (r % 8) + 4; lane++) {
-                u64 last = (u64)index.row((u64)group * p->parts + part) * 64 + 2 * lane - 64;
-                for (u32 step = FIRST_PIECE(*p, part) * p->steps; step < FIRST_PIECE(*p, part + 1) * p->steps; step++) {
+                u64 last = (u64)index.row((u64)group * p->splits + split) * 64 + 2 * lane - 64;
+                for (u32 step = FIRST_PIECE(*p, split) * p->steps; step < FIRST_PIECE(*p, split + 1) * p->steps;
+                     step++) {
                     const u32 *words = mask + ((u64)group * p->pieces * p->steps + step) * 96;
                     for (u32 i = 0; i < 16; i++) {
                         u32 bits = words[64 + lane] >> (16 * (i >> 3) + 7 - (i & 7)), half = i >> 1 & 1;
-                        u32 code = words[((lane & ~3u) + (i >> 2 & 1) * 2 + half) * 2 + (i >> 3)] >> (4 * (lane % 4) + 16 * (i & 1));
+                        u32 code = words[((lane & ~3u) + (i >> 2 & 1) * 2 + half) * 2 + (i >> 3)] >>
+                                   (4 * (lane % 4) + 16 * (i & 1));
                         u64 k = (u64)step * STEP_COLS + 16 * half + 4 * (lane % 4);
                         bool mine = (i >> 2 << 1 | (i & 1)) == r >> 3;
                         if (bits & 1) last += 64;
@@ -27,7 +29,7 @@ struct PairEntries : Entries {
                     }
                 }
             }
-        rest(s, row, col);
+        remainder(s, row, col);
         return s.result();
     }
 };

@@ -1,90 +1,106 @@
-// Lane streams × many columns of B on the tensor cores of compute capability 9.0 (wgmma.mma_async).
-//
-// A block computes tiles of GROUPS groups of 64 rows by COLS columns, each group by four warps: warp w multiplies rows 16w to
-// 16w + 15. A lane's registers of wgmma's first operand are those of mma.m16n8k16, so that it takes its values from the group's
-// stream as the kernel for few columns does (lanestream.cuh), but for a quarter of a chain's positions. While the tensor cores
-// multiply 64 columns of A, the warps make the registers of the next ones. Entries of the rest are put where they belong in these.
-//
-// Four more warps serve them. One brings B in stages of 64 rows, by tensor copies that exchange 16-byte chunks and put the rows in the
-// order of the chains (row 8c + 4h + q of B goes to row 8c + 2q + h); BLOCKS_DOWN blocks, one below the other, each bring some
-// columns for all. One brings the groups' streams, part after part: rows of values through a ring of RING_ROWS rows, masks
-// through one of MOST_PIECES pieces or fewer. And a warp for each group counts the bits of the masks, to say where each warp's
-// values of each word begin.
-//
-// Clusters take tiles in turn. Where half of them or more would have none in the last turn, the tiles left are halved along the sum: a
-// cluster's blocks compute the same tile, each from half of the streams' parts, and add up through distributed shared memory.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (64, 128 or 256), STAGES, BLOCKS_DOWN = 2, RING_ROWS,
-// MOST_BLOCKS. Dynamic shared memory: SHARED_BYTES + 1792.
+// Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams of layout Places, f16
+// or bf16, sums in f32, by wgmma with operand A in registers, on compute capability 9.0.
+// Tile: a CTA computes (64·GROUPS × COLS), a consumer warpgroup (64 × COLS): warp w has rows 16w to 16w + 15. A cluster
+// is CLUSTER_ROWS CTAs, one below the other. Persistent clusters take tiles in turn. Where half of them or more would
+// idle in the last turn, the tiles left are split in two along K, one for each CTA of the cluster, and partial sums are
+// added through distributed shared memory.
+// Data movement: while the tensor cores multiply 64 columns of A, the consumer warps expand the next ones from the
+// streams, as kernel.cu does but for a quarter of a chain's positions, and insert the COO remainder. A producer warp
+// loads B in stages (64 × COLS) by TMA, rows in the order of the chains (row 8c + 4h + q of B at row 8c + 2q + h); the
+// cluster's CTAs each multicast a slice of B's columns. A second producer warp loads the streams: values through a
+// buffer of BUFFER_ROWS rows, masks through one of at most MOST_PIECES pieces. A warp for each group counts mask bits,
+// to say where each warp's values of each word begin.
+// Bound by: instructions that expand the masks.
+// Constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (128 or 256), STAGES, CLUSTER_ROWS = 2, BUFFER_ROWS, MOST_BLOCKS.
+// Dynamic shared memory: SHARED_BYTES + 1792.
 
 #define HOPPER
-#define RING 16512 // which is the other kernel's
+#define BUFFER_BYTES 16512 // which is the other kernel's
 #include "ordered.cuh"
 #include "../include/hopper_registers.cuh"
 
 #define THREADS (128 * (GROUPS + 1))
-#define DEPTH 64             // rows of a stage of B
-#define SLAB (DEPTH * 128)   // bytes of 64 columns of it
+#define DEPTH 64 // rows of a stage of B
+#define SLAB (DEPTH * 128) // bytes of 64 columns of it
 #define B_BYTES (COLS / 64 * SLAB)
 #define MOST_PIECES 16 // of a group in shared memory
 #define MASK_BYTES 8192 // of these
-#define REPEATED 32     // rows of the ring that are there twice: the chains of a step take at most so many
-#define VALUE_BYTES ((RING_ROWS + REPEATED) * ROW_BYTES)
-#define STARTS 3               // stages of which is known where values begin
+#define REPEATED 32 // rows of the buffer that are mirrored behind it: at most what the chains of a step take
+#define VALUE_BYTES ((BUFFER_ROWS + REPEATED) * ROW_BYTES)
+#define STARTS 3 // stages whose starts of values are known
 #define START_BYTES (128 * 20) // of these: for each thread two places for each word, and a byte of each word's mask
 #define GROUP_BYTES (VALUE_BYTES + MASK_BYTES + STARTS * START_BYTES)
 #define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind: a tensor map, barriers, heads of parts
 
-static_assert(RING_ROWS >= 140 && (RING_ROWS + REPEATED) * ROW_BYTES < 65536, "four pieces of values, and places of 16 bits");
-static_assert(GROUPS == 2 && BLOCKS_DOWN == 2, "a warp that counts for each group, and a group for each block that adds two parts");
+static_assert(BUFFER_ROWS >= 140 && (BUFFER_ROWS + REPEATED) * ROW_BYTES < 65536,
+              "four pieces of values, and places of 16 bits");
+static_assert(GROUPS == 2 && CLUSTER_ROWS == 2,
+              "a warp that counts for each group, and a group for each block that adds two parts");
 
-// Each block's tensor map of B. Launches of a module follow each other.
+// Each CTA's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];
 
-// Share is a tile of C that a block computes: of COLS columns from col on and GROUPS groups of rows, from group on. Or it is what these parts
-// of the streams, which are the stages from first to last - 1, add to a tile: the other block of the cluster has the others.
-struct Share {
+// WorkTile is a tile of C that a CTA computes: of COLS columns from col on and GROUPS groups of rows, from group on.
+// Or it is what these splits of the streams, which are the stages from first to last - 1, add to a tile: the other CTA
+// of the cluster has the others.
+struct WorkTile {
     u32 group, col;
     u32 from, to, first, last;
-    bool split;
+    bool is_split;
 };
 
-// Work is what a block does, and where things are in its shared memory.
+// band_tiles is the parameter block's field `each` as this kernel uses it: tiles across a band of C.
+__device__ __forceinline__ u32 band_tiles(const Params &p) { return p.each; }
+
+// Work is a CTA's tiles and its layout of shared memory.
 struct Work {
-    u32 stages, groups;                                 // of B; what is each group's
-    u32 full, empty, arrived, taken, ready, used;       // barriers of stages of B, of pieces, and of starts
-    u32 heads, sizes, ends;                             // of parts, of pieces (rows), and of starts (pieces that end)
+    u32 stages, groups; // of B; of A, by group
+    u32 full, empty, arrived, taken, ready, used; // barriers of stages of B, of pieces, and of starts
+    u32 heads, sizes, ends; // of parts, of pieces (rows), and of starts (pieces that end)
     u32 depth; // rows of a stage
-    u32 rank, high, wide, band, whole, shares, cluster, clusters;
+    u32 rank, high, wide, band, whole, work_tiles, cluster, clusters;
     u32 mask_bytes, pieces; // of a piece; pieces of a group in shared memory
 
     __device__ __forceinline__ Work(u32 smem, const Params &p) : stages(smem), groups(smem + STAGES * B_BYTES) {
-        full = smem + SHARED_BYTES + 128, empty = full + 8 * STAGES, arrived = empty + 8 * STAGES, taken = arrived + 8 * GROUPS * MOST_PIECES;
+        full = smem + SHARED_BYTES + 128, empty = full + 8 * STAGES, arrived = empty + 8 * STAGES,
+        taken = arrived + 8 * GROUPS * MOST_PIECES;
         ready = taken + 8 * GROUPS * MOST_PIECES, used = ready + 8 * GROUPS * STARTS;
-        heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_PIECES, ends = sizes + 4 * GROUPS * MOST_PIECES;
-        rank = blockIdx.x % BLOCKS_DOWN, cluster = blockIdx.x / BLOCKS_DOWN, clusters = gridDim.x / BLOCKS_DOWN;
-        depth = min(p.steps * STEP_COLS, DEPTH), high = (p.groups + GROUPS * BLOCKS_DOWN - 1) / (GROUPS * BLOCKS_DOWN), wide = (p.n + COLS - 1) / COLS;
+        heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_PIECES,
+        ends = sizes + 4 * GROUPS * MOST_PIECES;
+        rank = blockIdx.x % CLUSTER_ROWS, cluster = blockIdx.x / CLUSTER_ROWS, clusters = gridDim.x / CLUSTER_ROWS;
+        depth = min(p.steps * STEP_COLS, DEPTH),
+        high = (p.groups + GROUPS * CLUSTER_ROWS - 1) / (GROUPS * CLUSTER_ROWS), wide = (p.n + COLS - 1) / COLS;
         u32 tiles = high * wide, left = tiles % clusters;
-        bool split = p.parts > 1 && 2 * left <= clusters;
-        band = p.each, whole = split ? tiles - left : tiles, shares = tiles + (split ? left : 0);
+        bool is_split = p.splits > 1 && 2 * left <= clusters;
+        band = band_tiles(p), whole = is_split ? tiles - left : tiles, work_tiles = tiles + (is_split ? left : 0);
         mask_bytes = p.steps * STEP_BYTES, pieces = min(MASK_BYTES / mask_bytes, MOST_PIECES);
     }
-    // share is a cluster's work at a time. Tiles of a cluster, the blocks' below each other, follow each other along the columns of a
-    // band of tiles, then down, so that A is read once for each band and a band of B stays in the L2 cache.
-    __device__ __forceinline__ Share share(u32 i, const Params &p) const {
-        bool split = i >= whole;
-        u32 tile = split ? whole + (i - whole) / 2 : i, in = tile % (high * band), first = tile / (high * band) * band, across = min(band, wide - first);
-        u32 from = split && rank == 1 ? p.parts / 2 : 0, to = split && rank == 0 ? p.parts / 2 : p.parts;
-        return {(in / across * BLOCKS_DOWN + (split ? (i - whole) % 2 : rank)) * GROUPS, (first + in % across) * COLS, from, to, stage(from, p), stage(to, p), split};
+    // work_tile is a cluster's work at a time. Tiles of a cluster, the blocks' below each other, follow each other
+    // along the columns of a band of tiles, then down, so that A is read once for each band and a band of B stays in
+    // the L2 cache.
+    __device__ __forceinline__ WorkTile work_tile(u32 i, const Params &p) const {
+        bool is_split = i >= whole;
+        u32 tile = is_split ? whole + (i - whole) / 2 : i, in = tile % (high * band),
+            first = tile / (high * band) * band, across = min(band, wide - first);
+        u32 from = is_split && rank == 1 ? p.splits / 2 : 0, to = is_split && rank == 0 ? p.splits / 2 : p.splits;
+        return {(in / across * CLUSTER_ROWS + (is_split ? (i - whole) % 2 : rank)) * GROUPS,
+                (first + in % across) * COLS,
+                from,
+                to,
+                stage(from, p),
+                stage(to, p),
+                is_split};
     }
-    __device__ __forceinline__ u32 stage(u32 part, const Params &p) const { return first_piece(p, part) * p.steps * STEP_COLS / depth; }
-    // splits tells whether the cluster's last share is half of a sum.
-    __device__ __forceinline__ bool splits() const { return cluster < shares - whole; }
+    __device__ __forceinline__ u32 stage(u32 split, const Params &p) const {
+        return first_piece(p, split) * p.steps * STEP_COLS / depth;
+    }
+    // has_split tells whether the cluster's last share is half of a sum.
+    __device__ __forceinline__ bool has_split() const { return cluster < work_tiles - whole; }
 
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < STAGES; s++) {
             barrier_init(full + 8 * s, 1);
-            barrier_init(empty + 8 * s, GROUPS * BLOCKS_DOWN);
+            barrier_init(empty + 8 * s, GROUPS * CLUSTER_ROWS);
         }
         for (u32 s = 0; s < GROUPS * MOST_PIECES; s++) {
             barrier_init(arrived + 8 * s, 1);
@@ -97,42 +113,51 @@ struct Work {
         barrier_fence();
     }
 
-    // bring_b is a warp's work. Columns of B past the matrix are left as they are: what is computed of them is never stored.
-    __device__ __forceinline__ void bring_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
+    // produce_b: body of B's producer warp. Columns of B past the matrix are not loaded: their results are never
+    // stored.
+    __device__ __forceinline__ void produce_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
-        for (u32 i = cluster; i < shares; i += clusters) {
-            Share x = share(i, p);
-            u32 c = x.col, slabs = min((p.n - c + 63) / 64, COLS / 64), one = x.split ? 0 : rank, each = x.split ? 1 : BLOCKS_DOWN;
-            u16 blocks = x.split ? 1 << rank : (1 << BLOCKS_DOWN) - 1;
+        for (u32 i = cluster; i < work_tiles; i += clusters) {
+            WorkTile x = work_tile(i, p);
+            u32 c = x.col, slabs = min((p.n - c + 63) / 64, COLS / 64), one = x.is_split ? 0 : rank,
+                each = x.is_split ? 1 : CLUSTER_ROWS;
+            u16 blocks = x.is_split ? 1 << rank : (1 << CLUSTER_ROWS) - 1;
             for (u32 k = x.first; k < x.last; k++) {
                 u32 to = stages + stage * B_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 if (p.cols % 8 != 0 && p.cols / depth == k) {
-                    bring_last(b, p, to, SLAB, k * depth, depth, c, slabs, lane, [](u32 r) { return r / 8 * 8 + 2 * (r % 4) + r / 4 % 2; });
+                    load_tail(b, p, to, SLAB, k * depth, depth, c, slabs, lane,
+                              [](u32 r) { return r / 8 * 8 + 2 * (r % 4) + r / 4 % 2; });
                     if (lane == 0) barrier_arrive_here(bar);
                 } else if (lane == 0) {
                     barrier_expect(bar, slabs * depth * 128);
-                    for (u32 s = one; s < slabs; s += each) ordered_copy(to + s * SLAB, map, c + 64 * s, 0, k * depth / 8, bar, blocks);
+                    for (u32 s = one; s < slabs; s += each)
+                        ordered_copy(to + s * SLAB, map, c + 64 * s, 0, k * depth / 8, bar, blocks);
                 }
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
         }
     }
 
-    // bring_streams is a thread's work: the streams of group `of` of each tile, piece after piece. A piece's values may lie in two
-    // runs of rows, and the first rows of the ring are repeated behind it.
-    __device__ __forceinline__ void bring_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_, const Params &p) const {
-        u32 ring = groups + of * GROUP_BYTES, bits = ring + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of, gone = taken + 8 * MOST_PIECES * of;
-        u32 row = 0, room = RING_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of, size = sizes + 4 * MOST_PIECES * of;
-        for (u32 i = cluster; i < shares; i += clusters) {
-            Share x = share(i, p);
+    // produce_streams: body of a producer thread of A: the streams of group `of` of each tile, piece after piece. A
+    // piece's values may lie in two runs of rows, and the first rows of the buffer are repeated behind it.
+    __device__ __forceinline__ void produce_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_,
+                                                    const Params &p) const {
+        u32 buffer = groups + of * GROUP_BYTES, bits = buffer + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of,
+            gone = taken + 8 * MOST_PIECES * of;
+        u32 row = 0, room = BUFFER_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of,
+            size = sizes + 4 * MOST_PIECES * of;
+        for (u32 i = cluster; i < work_tiles; i += clusters) {
+            WorkTile x = work_tile(i, p);
             u32 g = min(x.group + of, p.groups - 1);
-            for (u32 part = x.from; part < x.to; part++) {
-                u32 first = first_piece(p, part), count = first_piece(p, part + 1) - first;
+            for (u32 split = x.from; split < x.to; split++) {
+                u32 first = first_piece(p, split), count = first_piece(p, split + 1) - first;
                 if (count == 0) continue;
-                u64 stream = (u64)g * p.parts + part;
-                u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.piece_rows(stream), total = max(count, (rows + each - 1) / each);
-                const unsigned char *v = (const unsigned char *)values_ + (u64)from * ROW_BYTES, *m = (const unsigned char *)mask_ + ((u64)g * p.pieces + first) * mask_bytes;
+                u64 stream = (u64)g * p.splits + split;
+                u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.piece_rows(stream),
+                    total = max(count, (rows + each - 1) / each);
+                const unsigned char *v = (const unsigned char *)values_ + (u64)from * ROW_BYTES,
+                                    *m = (const unsigned char *)mask_ + ((u64)g * p.pieces + first) * mask_bytes;
                 for (u32 j = 0; j < total; j++) {
                     u32 n = min(each, rows);
                     for (; on == pieces || room < n; on--) {
@@ -142,17 +167,23 @@ struct Work {
                     }
                     asm volatile("st.shared.u32 [%0], %1;" ::"r"(size + 4 * slot), "r"(n) : "memory");
                     if (j == 0)
-                        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(head + 16 * slot), "r"(row * ROW_BYTES), "r"(count), "r"(total), "r"(total - count) : "memory");
-                    u32 bar = here + 8 * slot, some = min(n, RING_ROWS - row), again = row < REPEATED ? min(some, REPEATED - row) : 0, more = min(n - some, REPEATED);
+                        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(head + 16 * slot),
+                                     "r"(row * ROW_BYTES), "r"(count), "r"(total), "r"(total - count)
+                                     : "memory");
+                    u32 bar = here + 8 * slot, some = min(n, BUFFER_ROWS - row),
+                        mirrored = row < REPEATED ? min(some, REPEATED - row) : 0, more = min(n - some, REPEATED);
                     u32 bytes = j < count ? mask_bytes : 0;
-                    barrier_expect(bar, (n + again + more) * ROW_BYTES + bytes);
-                    if (bytes > 0) Ring::bulk(bits + slot * mask_bytes, m, bytes, bar);
-                    if (some > 0) Ring::bulk(ring + row * ROW_BYTES, v, some * ROW_BYTES, bar);
-                    if (again > 0) Ring::bulk(ring + (RING_ROWS + row) * ROW_BYTES, v, again * ROW_BYTES, bar);
-                    if (n > some) Ring::bulk(ring, v + some * ROW_BYTES, (n - some) * ROW_BYTES, bar);
-                    if (more > 0) Ring::bulk(ring + RING_ROWS * ROW_BYTES, v + some * ROW_BYTES, more * ROW_BYTES, bar);
+                    barrier_expect(bar, (n + mirrored + more) * ROW_BYTES + bytes);
+                    if (bytes > 0) StageBuffer::bulk(bits + slot * mask_bytes, m, bytes, bar);
+                    if (some > 0) StageBuffer::bulk(buffer + row * ROW_BYTES, v, some * ROW_BYTES, bar);
+                    if (mirrored > 0)
+                        StageBuffer::bulk(buffer + (BUFFER_ROWS + row) * ROW_BYTES, v, mirrored * ROW_BYTES, bar);
+                    if (n > some) StageBuffer::bulk(buffer, v + some * ROW_BYTES, (n - some) * ROW_BYTES, bar);
+                    if (more > 0)
+                        StageBuffer::bulk(buffer + BUFFER_ROWS * ROW_BYTES, v + some * ROW_BYTES, more * ROW_BYTES,
+                                          bar);
                     row += n, rows -= n, room -= n, v += n * ROW_BYTES, m += mask_bytes, on++;
-                    if (row >= RING_ROWS) row -= RING_ROWS;
+                    if (row >= BUFFER_ROWS) row -= BUFFER_ROWS;
                     if (++slot == pieces) slot = 0;
                 }
             }
@@ -160,16 +191,19 @@ struct Work {
     }
 };
 
-// Rest is a warp's place in the rest of its 16 rows: lanes 0 to 15 have a row each.
-struct Rest {
+// Remainder is a warp's position in the COO remainder of its 16 rows: lanes 0 to 15 have a row each.
+struct Remainder {
     const u32 *cols;
     const u16 *values;
     u32 at, end, col, value, next, next_value;
 
-    // Rest begins with the first entry from column `from` on.
-    __device__ __forceinline__ Rest(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from, u32 lane)
-        : cols(index.rest_cols(p)), values(index.rest_values(values_)), at(0), end(0), col(~0u), value(0), next(~0u), next_value(0) {
-        if (lane < 16 && row + lane < p.rows) at = index.rest_at(row + lane), end = index.rest_at(row + lane + 1);
+    // Remainder begins with the first entry from column `from` on.
+    __device__ __forceinline__ Remainder(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from,
+                                         u32 lane)
+        : cols(index.remainder_cols(p)), values(index.remainder_values(values_)), at(0), end(0), col(~0u), value(0),
+          next(~0u), next_value(0) {
+        if (lane < 16 && row + lane < p.rows)
+            at = index.remainder_at(row + lane), end = index.remainder_at(row + lane + 1);
         for (u32 past = end; from > 0 && at < past;) {
             u32 middle = at + (past - at) / 2;
             if (cols[middle] < from) at = middle + 1;
@@ -192,13 +226,16 @@ struct Rest {
         u32 rows = __ballot_sync(0xffffffff, col < until);
 #pragma unroll 1
         while (rows != 0) {
-            u32 row = __ffs(rows) - 1, e = __shfl_sync(0xffffffff, value << 16 | (col & 63), row), c = e & 63, v = e >> 16 << (c & 4) * 4;
+            u32 row = __ffs(rows) - 1, e = __shfl_sync(0xffffffff, value << 16 | (col & 63), row), c = e & 63,
+                v = e >> 16 << (c & 4) * 4;
             u32 bit = lane == (row & 7) * 4 + (c & 3) ? 1u << ((c >> 4) * 4 + (c >> 3 & 1) * 2 + (row >> 3)) : 0;
             advance(lane == row);
 #pragma unroll
             for (int i = 0; i < 16; i++)
-                asm volatile("{.reg .pred none; .reg .b32 t; and.b32 t, %1, %2; setp.eq.u32 none, t, 0; @none bra L; or.b32 %0, %0, %3; L: }"
-                             : "+r"(x[i / 4][i % 4]) : "r"(bit), "r"(1u << i), "r"(v));
+                asm volatile("{.reg .pred none; .reg .b32 t; and.b32 t, %1, %2; setp.eq.u32 none, t, 0; "
+                             "@none bra L; or.b32 %0, %0, %3; L: }"
+                             : "+r"(x[i / 4][i % 4])
+                             : "r"(bit), "r"(1u << i), "r"(v));
             rows &= rows - 1;
             if (rows == 0) rows = __ballot_sync(0xffffffff, col < until);
         }
@@ -209,13 +246,14 @@ struct Rest {
 struct Stream {
     u32 masks, arrived, heads; // of the group
     u32 window, mask_bytes, pieces;
-    u32 next;                   // where the ring has the next value of the lane's chains, without 4·lane: the even one's below
-    u32 slot, waiting, parity;  // the piece at hand, and that to wait for next
-    u32 left, coming, extra;    // pieces of the part: with a mask, that are still to be waited for, and without a mask
+    u32 next; // where the buffer has the next value of the lane's chains, without 4·lane: the even one's below
+    u32 slot, waiting, parity; // the piece at hand, and that to wait for next
+    u32 left, coming, extra; // pieces of the part: with a mask, that are still to be waited for, and without a mask
 
     __device__ __forceinline__ Stream(const Work &w, u32 group, u32 lane, const Params &p)
-        : masks(w.groups + group * GROUP_BYTES + VALUE_BYTES + 8 * lane), arrived(w.arrived + 8 * MOST_PIECES * group), heads(w.heads + 16 * MOST_PIECES * group),
-          window(p.window), mask_bytes(w.mask_bytes), pieces(w.pieces), slot(0), waiting(0), parity(0), left(0) {}
+        : masks(w.groups + group * GROUP_BYTES + VALUE_BYTES + 8 * lane), arrived(w.arrived + 8 * MOST_PIECES * group),
+          heads(w.heads + 16 * MOST_PIECES * group), window(p.window), mask_bytes(w.mask_bytes), pieces(w.pieces),
+          slot(0), waiting(0), parity(0), left(0) {}
 
     __device__ __forceinline__ void wait() {
         barrier_wait(arrived + 8 * waiting, parity);
@@ -250,7 +288,8 @@ struct Stream {
         start[3] = next + ROW_BYTES * pair<0xc6a2>(even, odd);
         next += ROW_BYTES * pair<0xc7b3>(even, odd);
     }
-    // pair is a byte of even, and of odd in the upper half. Those that are 0 are signs of bytes, which prmt takes where 8 is added.
+    // pair is a byte of even, and of odd in the upper half. Those that are 0 are signs of bytes, which prmt takes where
+    // 8 is added.
     template <int WHICH> static __device__ __forceinline__ u32 pair(u32 even, u32 odd) {
         u32 x;
         asm("prmt.b32 %0, %1, %2, %3;" : "=r"(x) : "r"(even), "r"(odd), "n"(WHICH));
@@ -261,14 +300,14 @@ struct Stream {
         return ((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101;
     }
     __device__ __forceinline__ void wrap() {
-        const u32 bytes = RING_ROWS * ROW_BYTES;
+        const u32 bytes = BUFFER_ROWS * ROW_BYTES;
         if ((next & 0xffff) >= bytes) next -= bytes;
         if (next >> 16 >= bytes) next -= bytes << 16;
     }
 };
 
-// turned exchanges the numbers of bytes and of pairs of bits in these.
-__device__ __forceinline__ u32 turned(u32 x) {
+// transposed transposes a word: byte i's bit pair j becomes byte j's bit pair i.
+__device__ __forceinline__ u32 transposed(u32 x) {
     u32 t = (x ^ x >> 6) & 0x00cc00cc;
     x ^= t ^ t << 6;
     t = (x ^ x >> 12) & 0x0000f0f0;
@@ -278,11 +317,12 @@ __device__ __forceinline__ u32 turned(u32 x) {
 // count is a warp's work: to find where values begin, for each stage of each tile.
 __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const Params &p) {
     Stream stream(w, group, lane, p);
-    u32 at = w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES, ready = w.ready + 8 * STARTS * group, used = w.used + 8 * STARTS * group;
+    u32 at = w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES, ready = w.ready + 8 * STARTS * group,
+        used = w.used + 8 * STARTS * group;
     u32 slot = 0, parity = 1, step = 0, bits = 0;
 #pragma unroll 1
-    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
-        Share x = w.share(i, p);
+    for (u32 i = w.cluster; i < w.work_tiles; i += w.clusters) {
+        WorkTile x = w.work_tile(i, p);
 #pragma unroll 1
         for (u32 k = x.first; k < x.last; k++) {
             if (step == 0) bits = stream.begin();
@@ -300,13 +340,18 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
             u32 to = at + slot * START_BYTES + 16 * lane;
 #pragma unroll
             for (u32 t = 0; t < 4; t++) {
-                u32 of = turned(__byte_perm(__byte_perm(m.x, m.y, t | (4 + t) << 4), __byte_perm(n.x, n.y, t | (4 + t) << 4), 0x5410));
-                asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + 512 * t), "r"(start[0][t]), "r"(start[1][t]), "r"(start[2][t]), "r"(start[3][t]) : "memory");
+                u32 of = transposed(__byte_perm(__byte_perm(m.x, m.y, t | (4 + t) << 4),
+                                                __byte_perm(n.x, n.y, t | (4 + t) << 4), 0x5410));
+                asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + 512 * t), "r"(start[0][t]),
+                             "r"(start[1][t]), "r"(start[2][t]), "r"(start[3][t])
+                             : "memory");
                 asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + 2048 + 128 * t - 12 * lane), "r"(of) : "memory");
             }
             u32 done = 0;
             if (step >= p.steps) step = 0, done = stream.end();
-            if (lane == 0) asm volatile("st.shared.u32 [%0], %1;" ::"r"(w.ends + 4 * (STARTS * group + slot)), "r"(done) : "memory");
+            if (lane == 0)
+                asm volatile("st.shared.u32 [%0], %1;" ::"r"(w.ends + 4 * (STARTS * group + slot)), "r"(done)
+                             : "memory");
             __syncwarp();
             if (lane == 0) barrier_arrive_here(ready + 8 * slot);
             if (++slot == STARTS) slot = 0, parity ^= 1;
@@ -314,29 +359,37 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
     }
 }
 
-// take_all reads the values of position I of four words, but for the last chain's: bit 8·I + 2w + h of the mask says that chain h
-// of word w takes its next value, which is at next[2w + h] in shared memory.
+// take_all reads the values of position I of four words, but for the last chain's: bit 8·I + 2w + h of the mask says
+// that chain h of word w takes its next value, which is at next[2w + h] in shared memory.
 template <int I> __device__ __forceinline__ void take_all(u32 mask, u32 (&next)[8], u32 (&x)[8]) {
+    // clang-format off
     asm volatile("{.reg .pred none; .reg .b32 t;\n"
-                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0;\n"
-                 TAKE("L0", "%14", "%15", "%7", "%0") TAKE("L1", "%14", "%16", "%8", "%1") TAKE("L2", "%14", "%17", "%9", "%2") TAKE("L3", "%14", "%18", "%10", "%3")
-                 TAKE("L4", "%14", "%19", "%11", "%4") TAKE("L5", "%14", "%20", "%12", "%5") TAKE("L6", "%14", "%21", "%13", "%6")
+                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; "
+                 "mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0;\n"
+                 TAKE("L0", "%14", "%15", "%7", "%0") TAKE("L1", "%14", "%16", "%8", "%1")
+                 TAKE("L2", "%14", "%17", "%9", "%2") TAKE("L3", "%14", "%18", "%10", "%3")
+                 TAKE("L4", "%14", "%19", "%11", "%4") TAKE("L5", "%14", "%20", "%12", "%5")
+                 TAKE("L6", "%14", "%21", "%13", "%6")
                  "}\n"
-                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "+&r"(next[0]), "+&r"(next[1]),
-                   "+&r"(next[2]), "+&r"(next[3]), "+&r"(next[4]), "+&r"(next[5]), "+&r"(next[6])
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]),
+                   "+&r"(next[0]),
+                   "+&r"(next[1]), "+&r"(next[2]), "+&r"(next[3]), "+&r"(next[4]), "+&r"(next[5]), "+&r"(next[6])
                  : "r"(mask), BITS(I)
                  : "memory");
+    // clang-format on
 }
 
 // Values is a warp's place in the values of its group.
 struct Values {
-    u32 ring, starts, ready, used, ends, taken, pieces;
+    u32 buffer, starts, ready, used, ends, taken, pieces;
     u32 slot, parity, piece;
     u32 start[4], mask, done; // of the next stage
 
     __device__ __forceinline__ Values(const Work &w, u32 group, u32 thread)
-        : ring(w.groups + group * GROUP_BYTES + 4 * (thread % 32)), starts(w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES + 16 * thread), ready(w.ready + 8 * STARTS * group),
-          used(w.used + 8 * STARTS * group), ends(w.ends + 4 * STARTS * group), taken(w.taken + 8 * MOST_PIECES * group), pieces(w.pieces), slot(0), parity(0), piece(0) {}
+        : buffer(w.groups + group * GROUP_BYTES + 4 * (thread % 32)),
+          starts(w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES + 16 * thread),
+          ready(w.ready + 8 * STARTS * group), used(w.used + 8 * STARTS * group), ends(w.ends + 4 * STARTS * group),
+          taken(w.taken + 8 * MOST_PIECES * group), pieces(w.pieces), slot(0), parity(0), piece(0) {}
 
     // look reads where the values of the next stage begin, and take makes the registers of its columns.
     __device__ __forceinline__ void look(u32 thread) {
@@ -349,10 +402,14 @@ struct Values {
     __device__ __forceinline__ void take(u32 (&x)[4][4], u32 thread) {
         u32 at[8], y[4][8], last[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) at[2 * i] = ring + (start[i] & 0xffff), at[2 * i + 1] = ring + 2 + (start[i] >> 16);
+        for (int i = 0; i < 4; i++)
+            at[2 * i] = buffer + (start[i] & 0xffff), at[2 * i + 1] = buffer + 2 + (start[i] >> 16);
 #pragma unroll
         for (int i = 0; i < 4; i++) { // of the last chain, whether or not there is a value
-            asm volatile("{.reg .u16 x; ld.shared.u16 x, [%1]; cvt.u32.u16 %0, x;}" : "=r"(y[i][7]) : "r"(at[7]) : "memory");
+            asm volatile("{.reg .u16 x; ld.shared.u16 x, [%1]; cvt.u32.u16 %0, x;}"
+                         : "=r"(y[i][7])
+                         : "r"(at[7])
+                         : "memory");
             last[i] = (i < 2 ? mask << (9 - 8 * i) : mask >> (8 * i - 9)) & 0x10000;
             at[7] += last[i] >> 9;
         }
@@ -375,58 +432,68 @@ struct Values {
     }
 };
 
-// add_parts adds the sums of the cluster's two blocks: block r gets those of group r. All stages of B are free by then.
-__device__ __forceinline__ void add_parts(float (&d)[COLS / 8][4], const Work &w, u32 group, u32 thread) {
+// add_splits adds the sums of the cluster's two blocks: block r gets those of group r. All stages of B are free by
+// then.
+__device__ __forceinline__ void add_splits(float (&d)[COLS / 8][4], const Work &w, u32 group, u32 thread) {
     u32 at = w.stages + 16 * thread;
     cluster_sync();
     if (group != w.rank) {
         asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(group));
 #pragma unroll
         for (int j = 0; j < COLS / 8; j++)
-            asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + j * 2048), "f"(d[j][0]), "f"(d[j][1]), "f"(d[j][2]), "f"(d[j][3]) : "memory");
+            asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + j * 2048), "f"(d[j][0]),
+                         "f"(d[j][1]), "f"(d[j][2]), "f"(d[j][3])
+                         : "memory");
     }
     cluster_sync();
     if (group == w.rank) {
 #pragma unroll
         for (int j = 0; j < COLS / 8; j++) {
             float4 x;
-            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(at + j * 2048) : "memory");
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                         : "r"(at + j * 2048)
+                         : "memory");
             d[j][0] += x.x, d[j][1] += x.y, d[j][2] += x.z, d[j][3] += x.w;
         }
     }
 }
 
 // multiply is the work of the four warps of a group.
-__device__ __forceinline__ void multiply(const Work &w, const Index &index, const u16 *values, Dest to, const Params &p, const Entries &recompute) {
+__device__ __forceinline__ void multiply(const Work &w, const Index &index, const u16 *values, Dest to, const Params &p,
+                                         const Entries &recompute) {
     u32 thread, stage = 0, parity = 0, before;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); // which is kept
-    u32 group = __shfl_sync(0xffffffff, thread / 128, 0) - 1, warp = __shfl_sync(0xffffffff, thread / 32 % 4, 0), lane = thread % 32;
+    u32 group = __shfl_sync(0xffffffff, thread / 128, 0) - 1, warp = __shfl_sync(0xffffffff, thread / 32 % 4, 0),
+        lane = thread % 32;
     thread %= 128;
     Values from(w, group, thread);
 #pragma unroll 1
-    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
-        Share share = w.share(i, p);
+    for (u32 i = w.cluster; i < w.work_tiles; i += w.clusters) {
+        WorkTile work_tile = w.work_tile(i, p);
         float acc[1][COLS / 8][4] = {};
-        u32 x[4][4], y[4][4], row = (share.group + group) * GROUP_ROWS + 16 * warp;
-        Rest rest(index, values, p, min(row, (p.groups - 1) * GROUP_ROWS + 16 * warp), share.first * w.depth, lane);
-        auto release = [&](u32 s) { // by a thread for each block
-            if (thread < BLOCKS_DOWN) barrier_arrive(w.empty + 8 * s, share.split ? w.rank : thread);
+        u32 x[4][4], y[4][4], row = (work_tile.group + group) * GROUP_ROWS + 16 * warp;
+        Remainder remainder(index, values, p, min(row, (p.groups - 1) * GROUP_ROWS + 16 * warp),
+                            work_tile.first * w.depth, lane);
+        auto release = [&](u32 s) { // by a thread for each CTA
+            if (thread < CLUSTER_ROWS) barrier_arrive(w.empty + 8 * s, work_tile.is_split ? w.rank : thread);
         };
-        auto make = [&](u32 k, u32 (&r)[4][4]) {
+        auto make = [&](u32 k, u32(&r)[4][4]) {
             from.take(r, thread);
-            rest.put(r, (k + 1) * w.depth, lane);
+            remainder.put(r, (k + 1) * w.depth, lane);
         };
         // step multiplies stage k, made in `now`, and makes the next one in `then`, which the stage before was made in.
-        auto step = [&](u32 k, u32 (&now)[4][4], u32 (&then)[4][4]) {
+        auto step = [&](u32 k, u32(&now)[4][4], u32(&then)[4][4]) {
             u64 b = swizzled(w.stages + stage * B_BYTES, SLAB);
             u32 above = b >> 32, below = b, each = w.depth == DEPTH ? 3 : 1; // rows past a stage are not multiplied
             barrier_wait(w.full + 8 * stage, parity);
             wgmma_fence();
 #pragma unroll
-            for (int i = 0; i < 4; i++) wgmma_registers<ELEM>(acc[0], now[i], (u64)above << 32 | (below + (i & each) * (16 * 128 / 16)));
+            for (int i = 0; i < 4; i++)
+                wgmma_registers<ELEM>(acc[0], now[i], (u64)above << 32 | (below + (i & each) * (16 * 128 / 16)));
             wgmma_commit();
-            if (k + 1 < share.last) from.look(thread);
-            if (k > share.first) {
+            if (k + 1 < work_tile.last) from.look(thread);
+            if (k > work_tile.first) {
                 wgmma_wait<1>();
 #pragma unroll
                 for (int i = 0; i < 4; i++) wgmma_held(then[i]);
@@ -434,52 +501,56 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
             }
             before = stage;
             if (++stage == STAGES) stage = 0, parity ^= 1;
-            if (k + 1 < share.last) make(k + 1, then);
+            if (k + 1 < work_tile.last) make(k + 1, then);
         };
-        if (share.first < share.last) from.look(thread), make(share.first, x);
+        if (work_tile.first < work_tile.last) from.look(thread), make(work_tile.first, x);
 #pragma unroll 1
-        for (u32 k = share.first; k < share.last;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
+        for (u32 k = work_tile.first;
+             k < work_tile
+                     .last;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
             step(k++, x, y);
-            if (k == share.last) break;
+            if (k == work_tile.last) break;
             step(k++, y, x);
         }
         wgmma_wait<0>();
 #pragma unroll
         for (int i = 0; i < 4; i++) wgmma_held(x[i]), wgmma_held(y[i]);
-        if (share.first < share.last) release(before);
+        if (work_tile.first < work_tile.last) release(before);
         wgmma_hold(acc[0]);
-        if (share.split) add_parts(acc[0], w, group, thread);
-        if (!share.split || group == w.rank) store_tiles(acc, to, p, row, share.col, recompute);
+        if (work_tile.is_split) add_splits(acc[0], w, group, thread);
+        if (!work_tile.is_split || group == w.rank) store_tiles(acc, to, p, row, work_tile.col, recompute);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS_DOWN, 1, 1)
-    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER_ROWS, 1, 1)
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Work w(shared_address(smem), p);
     Index index(index_, p);
     TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // they are all the same
     if (threadIdx.x < 32) // halves of a chunk of 8 rows, rows of a half, chunks
-        ordered_map(map, (TileMap *)(smem + SHARED_BYTES), b, p, {2, 2, 4}, {4, 4, 1}, {max(p.cols / 8, 1), min(p.steps * STEP_COLS, DEPTH) / 8, 8});
+        ordered_map(map, (TileMap *)(smem + SHARED_BYTES), b, p, {2, 2, 4}, {4, 4, 1},
+                    {max(p.cols / 8, 1), min(p.steps * STEP_COLS, DEPTH) / 8, 8});
     if (threadIdx.x == 0) w.start();
     cluster_sync();
     if (threadIdx.x < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x < 32) {
             tile_map_acquire(map);
-            w.bring_b(b, map, p, threadIdx.x);
+            w.produce_b(b, map, p, threadIdx.x);
         } else if (threadIdx.x < 32 + 32 * GROUPS) {
             count(w, threadIdx.x / 32 - 1, threadIdx.x % 32, p);
         } else if (threadIdx.x >= 96 && threadIdx.x < 96 + GROUPS) {
-            w.bring_streams(threadIdx.x - 96, index, mask, values, p);
+            w.produce_streams(threadIdx.x - 96, index, mask, values, p);
         }
         __syncwarp();
-        if (w.splits()) cluster_sync(), cluster_sync(); // as add_parts
+        if (w.has_split()) cluster_sync(), cluster_sync(); // as add_splits
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         multiply(w, index, values, {c, bias}, p, Entries{index, mask, values, b, &p});
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 }

@@ -19,7 +19,6 @@ type tile struct {
 
 // tiles, the narrowest first.
 var tiles = []tile{
-	{groups: 2, cols: 64, stages: 8, ring: 256},
 	{groups: 2, cols: 128, stages: 6, ring: 256},
 	{groups: 2, cols: 256, stages: 4, ring: 224},
 }
@@ -38,8 +37,8 @@ func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
 		Local: spec.Line(128 * (of.groups + 1)),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster),
-			spec.Define("GROUPS", of.groups), spec.Define("COLS", of.cols), spec.Define("STAGES", of.stages), spec.Define("RING_ROWS", of.ring),
-			spec.Define("BLOCKS_DOWN", blocksDown), spec.Define("MOST_BLOCKS", mostBlocks),
+			spec.Define("GROUPS", of.groups), spec.Define("COLS", of.cols), spec.Define("STAGES", of.stages), spec.Define("BUFFER_ROWS", of.ring),
+			spec.Define("CLUSTER_ROWS", blocksDown), spec.Define("MOST_BLOCKS", mostBlocks),
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Together: int(of.groups) * blocksDown,
 		Shared: of.stages*of.cols*128 + of.groups*((of.ring+32)*128+8192+3*128*20) + 1792,

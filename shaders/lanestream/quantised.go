@@ -127,7 +127,7 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 			acc := w.acc[r*quantisedCols:][:w.columns]
 			host.Repair(acc, func(j int, add func(x, y float32)) {
 				y := func(col int) float32 { return loops.Wide(w.b[col*int(w.ldb)+w.firstColumn+j]) }
-				for part := range int(w.parts) {
+				for part := range int(w.splits) {
 					w.each(part, func(row, col, at int) {
 						if row == r && w.stored[at/32]>>(at%32)&1 != 0 {
 							add(w.value(row, col, w.values[at]), y(col))
@@ -170,12 +170,12 @@ func (w *quantisedWork[T]) value(r, col int, q uint8) float32 {
 // each calls f with each value of a part of the group: its row in the group, its column, and its place; then done, if there is one, with
 // the first column of each step.
 func (w *quantisedWork[T]) each(part int, f func(r, col, at int), done func(col int)) {
-	first := chains * int(w.ptr[w.number*int(w.parts)+part])
+	first := chains * int(w.ptr[w.number*int(w.splits)+part])
 	var next [chains]int
 	for c := range next {
 		next[c] = first + c
 	}
-	piece := func(q int) int { return int(uint64(w.pieces) * uint64(q) / uint64(w.parts)) }
+	piece := func(q int) int { return int(uint64(w.pieces) * uint64(q) / uint64(w.splits)) }
 	for s := piece(part) * int(w.steps); s < piece(part+1)*int(w.steps); s++ {
 		for n, word := range w.mask[(w.number*int(w.pieces*w.steps)+s)*chains:][:chains] {
 			for ; word != 0; word &= word - 1 {
@@ -203,7 +203,7 @@ func (w *quantisedWork[T]) multiply() {
 		clear(w.dense[p][:])
 	}
 	last := int(w.params.rows) - w.number*rows // of the group
-	for part := range int(w.parts) {
+	for part := range int(w.splits) {
 		w.each(part, func(r, col, at int) {
 			if r < last && col < int(w.params.cols) { // else a filler
 				w.dense[r/simd.PanelRows][col%stepCols*simd.PanelRows+r%simd.PanelRows] = w.value(r, col, w.values[at])

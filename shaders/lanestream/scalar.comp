@@ -1,12 +1,12 @@
-// Lane streams × dense on scalar units.
-//
-// A workgroup does p.each groups of 64 rows, by 64 columns. Its teams of 64 invocations have a part of a group each, or every
-// so many'th where there are more. 16 columns at a time are expanded in shared memory, each invocation of a team taking one
-// chain's values; then an invocation adds the products of 16 rows and four columns. Where there are fewer columns than
-// the block has, invocations share the 16 columns between them (slices). At the end the sums of slices and parts are
-// added up in order.
-//
-// ELEM is the type of A and B.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32, f16 or bf16, sums in f32, on
+// scalar units.
+// Tile: a workgroup computes (64·p.each × 64). Its teams of 64 invocations take a stream of a group each, or every n-th
+// where there are more. An invocation computes (16 × 4). Where C is narrower, invocations share the 16 columns of A
+// (slices). Sums of slices and streams are added in order at the end.
+// Data movement: 16 columns of A at a time are expanded in shared memory, each invocation of a team taking one chain's
+// values. Rows of B come straight from memory.
+// Bound by: FMA.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -39,9 +39,11 @@ float value(uvec2 a, uint i) {
 }
 
 // Values are a chain's of a word of the mask.
-struct Values { float v[16]; };
+struct Values {
+    float v[16];
+};
 
-// fetch reads them: all positions do, some what is not needed, so that none waits for another. last is the stream's last value.
+// fetch reads them: all positions do, needed or not, so that none waits for another. last is the stream's last value.
 Values fetch(uint word, uvec2 values, inout uint next, uint last) {
     Values x;
     [[unroll]] for (uint i = 0; i < 16; i++) {
@@ -65,12 +67,12 @@ void keep(Values x, uint to, uint chain, uint row, uint first) {
     }
 }
 
-// restOf returns entry i of the rest, which is a row's.
-float restOf(uint row, uint i) {
+// remainderOf returns entry i of a row's COO remainder.
+float remainderOf(uint row, uint i) {
 #ifdef QUANT
-    return entryOf(restValues(), i, row, Words(restCols()).v[i]);
+    return entryOf(remainderValues(), i, row, Words(remainderCols()).v[i]);
 #else
-    return value(restValues(), i);
+    return value(remainderValues(), i);
 #endif
 }
 
@@ -78,7 +80,7 @@ void main() {
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * 64, first = block * p.each;
     if (first >= p.groups) return;
     uint team = gl_LocalInvocationIndex / 64, me = gl_LocalInvocationIndex % 64;
-    uint share = team / p.each, shares = min(TEAMS / p.each, p.parts), group = first + team % p.each;
+    uint share = team / p.each, shares = min(TEAMS / p.each, p.splits), group = first + team % p.each;
     bool works = share < shares && group < p.groups;
 
     uint width = 1;
@@ -87,16 +89,17 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
-    uint most = (p.pieces + p.parts - 1) / p.parts * p.steps * 2; // words of a part
-    for (uint round = 0; round < p.parts; round += shares) {
-        uint part = round + share, words = 0, begin = 0, next = me, last = 0;
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        acc[r] = vec4(0);
+    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps * 2; // words of a part
+    for (uint round = 0; round < p.splits; round += shares) {
+        uint split = round + share, words = 0, begin = 0, next = me, last = 0;
         uvec2 values = uvec2(p.values), masks = uvec2(p.mask);
-        if (works && part < p.parts) {
-            uint row = rowAt(group * p.parts + part);
-            begin = firstPiece(part) * p.steps;
-            words = firstPiece(part + 1) * p.steps * 2 - 2 * begin;
-            last = max((rowAt(group * p.parts + part + 1) - row) * CHAINS, 1) - 1;
+        if (works && split < p.splits) {
+            uint row = rowAt(group * p.splits + split);
+            begin = firstPiece(split) * p.steps;
+            words = firstPiece(split + 1) * p.steps * 2 - 2 * begin;
+            last = max((rowAt(group * p.splits + split + 1) - row) * CHAINS, 1) - 1;
             if (last > 0) values = at(values, row, CHAINS * VALUE_BYTES);
             if (words > 0) masks = maskAt(group, begin);
         }
@@ -128,11 +131,12 @@ void main() {
     uint row = group * GROUP_ROWS + rows;
     [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
         vec4 x = acc[0];
-        [[unroll]] for (uint i = 1; i < ROWS; i++) acc[i - 1] = acc[i];
+        [[unroll]] for (uint i = 1; i < ROWS; i++)
+            acc[i - 1] = acc[i];
         if (works && row + r < p.rows) {
-            uint end = restAt(row + r + 1);
-            for (uint i = restAt(row + r) + share * slices + slice; i < end; i += shares * slices)
-                x += restOf(row + r, i) * quad(rowOfB(Words(restCols()).v[i]), from);
+            uint end = remainderAt(row + r + 1);
+            for (uint i = remainderAt(row + r) + share * slices + slice; i < end; i += shares * slices)
+                x += remainderOf(row + r, i) * quad(rowOfB(Words(remainderCols()).v[i]), from);
         }
         if (shares * slices > 1) {
             barrier();
@@ -140,7 +144,8 @@ void main() {
             barrier();
         }
         if (works && share == 0 && slice == 0 && j < p.n && row + r < p.rows) {
-            for (uint i = 1; i < shares * slices; i++) x += tile[gl_LocalInvocationIndex + i / slices * p.each * 64 + i % slices * width];
+            for (uint i = 1; i < shares * slices; i++)
+                x += tile[gl_LocalInvocationIndex + i / slices * p.each * 64 + i % slices * width];
             storeFloats(row + r, j, repair(group, rows + r, j, x));
         }
     }

@@ -1,12 +1,12 @@
-// Lane streams × dense on scalar cores, f32: scalar.comp for CUDA.
-//
-// A block does p.each groups of 64 rows, by 64 columns. Its TEAMS teams of two warps have a part of a group each, or every so
-// many'th where there are more. 16 columns at a time are expanded in shared memory, each thread of a team taking one
-// chain's values; then a thread adds the products of 16 rows and four columns. Where there are fewer columns than
-// the block has, threads share the 16 columns between them (slices). At the end the sums of slices and parts are added up in
-// order.
-//
-// Compile-time constants: ENTRY, TEAMS.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32 on CUDA cores: scalar.comp for
+// CUDA.
+// Tile: a CTA computes (64·p.each × 64). Its TEAMS teams of two warps take a stream of a group each, or every TEAMS-th
+// where there are more. A thread computes (16 × 4). Where C is narrower, threads share the 16 columns of A (slices).
+// Sums of slices and streams are added in order at the end.
+// Data movement: 16 columns of A at a time are expanded in shared memory, each thread of a team taking one chain's
+// values. Rows of B come straight from memory.
+// Bound by: FMA.
+// Constants: ENTRY, TEAMS.
 
 #include "params.h"
 #include "../include/result.cuh"
@@ -14,7 +14,7 @@
 #define GROUP_ROWS 64
 #define STEP_COLS 32
 #define CHAINS 64
-#define ROWS 16  // of a thread
+#define ROWS 16 // of a thread
 #define QUADS 16 // of four columns of C
 
 // The arrays' places in `index`, see package formats/lanestream.
@@ -23,13 +23,19 @@ struct Streams {
     const float *values;
     const Params &p;
 
-    __device__ __forceinline__ u64 count() const { return (u64)p.groups * p.parts; }
-    __device__ __forceinline__ u64 value(u32 group, u32 part) const { return (u64)words[(u64)group * p.parts + part] * CHAINS; }
-    __device__ __forceinline__ const u32 *rest_ptr() const { return words + 2 * count() + 1; }
-    __device__ __forceinline__ const u32 *rest_cols() const { return rest_ptr() + p.rows + 1; }
-    __device__ __forceinline__ const float *rest() const { return values + (u64)words[count()] * CHAINS; }
-    __device__ __forceinline__ bool stored(u64 value) const { return rest_cols()[rest_ptr()[p.rows] + (value >> 5)] >> (value & 31) & 1; }
-    __device__ __forceinline__ u32 first_step(u32 part) const { return (u32)((u64)p.pieces * part / p.parts) * p.steps; }
+    __device__ __forceinline__ u64 count() const { return (u64)p.groups * p.splits; }
+    __device__ __forceinline__ u64 value(u32 group, u32 split) const {
+        return (u64)words[(u64)group * p.splits + split] * CHAINS;
+    }
+    __device__ __forceinline__ const u32 *remainder_ptr() const { return words + 2 * count() + 1; }
+    __device__ __forceinline__ const u32 *remainder_cols() const { return remainder_ptr() + p.rows + 1; }
+    __device__ __forceinline__ const float *remainder() const { return values + (u64)words[count()] * CHAINS; }
+    __device__ __forceinline__ bool stored(u64 value) const {
+        return remainder_cols()[remainder_ptr()[p.rows] + (value >> 5)] >> (value & 31) & 1;
+    }
+    __device__ __forceinline__ u32 first_step(u32 split) const {
+        return (u32)((u64)p.pieces * split / p.splits) * p.steps;
+    }
     // word returns the positions of a chain's word in a step, at even bits.
     __device__ __forceinline__ u32 word(u32 group, u32 step, u32 chain, u32 w) const {
         return mask[((u64)group * p.pieces * p.steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
@@ -43,11 +49,12 @@ struct Entries {
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
-        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS, mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
-        for (u32 part = 0; part < a.p.parts; part++)
+        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS,
+            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+        for (u32 split = 0; split < a.p.splits; split++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
-                u64 at = a.value(group, part) + chain;
-                for (u32 step = a.first_step(part); step < a.first_step(part + 1); step++)
+                u64 at = a.value(group, split) + chain;
+                for (u32 step = a.first_step(split); step < a.first_step(split + 1); step++)
                     for (u32 w = 0; w < 2; w++) {
                         u32 word = a.word(group, step, chain, w);
                         for (u32 i = 0; i < 16; i++) {
@@ -58,7 +65,8 @@ struct Entries {
                         }
                     }
             }
-        for (u32 i = a.rest_ptr()[row]; i < a.rest_ptr()[row + 1]; i++) s.add(a.rest()[i], b[(u64)a.rest_cols()[i] * a.p.ldb + col]);
+        for (u32 i = a.remainder_ptr()[row]; i < a.remainder_ptr()[row + 1]; i++)
+            s.add(a.remainder()[i], b[(u64)a.remainder_cols()[i] * a.p.ldb + col]);
         return s.result();
     }
 };
@@ -94,13 +102,14 @@ __device__ __forceinline__ void fetch(float (&x)[16], u32 word, const float *&ne
 }
 
 extern "C" __global__ void __launch_bounds__(64 * TEAMS)
-    ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ mask, const float *__restrict__ values, const float *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ mask, const float *__restrict__ values,
+          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     __shared__ Tile tiles[TEAMS];
     float4 *sums = tiles[0].quads; // at the end, those of a row for each thread
     Streams a{index, mask, values, p};
     u32 base = blockIdx.y * 64, first = blockIdx.x * p.each, team = threadIdx.x / 64, me = threadIdx.x % 64;
-    u32 share = team / p.each, shares = min(TEAMS / p.each, p.parts), group = first + team % p.each;
+    u32 share = team / p.each, shares = min(TEAMS / p.each, p.splits), group = first + team % p.each;
     bool works = share < shares && group < p.groups;
 
     u32 width = 1;
@@ -109,14 +118,14 @@ extern "C" __global__ void __launch_bounds__(64 * TEAMS)
     const float *from = b + min(j, p.ldb - 4); // past the last column anything may be read
 
     float4 acc[ROWS] = {};
-    u32 most = (p.pieces + p.parts - 1) / p.parts * p.steps * 2; // words of a part
-    for (u32 round = 0; round < p.parts; round += shares) {
-        u32 part = round + share, words = 0, begin = 0;
+    u32 most = (p.pieces + p.splits - 1) / p.splits * p.steps * 2; // words of a part
+    for (u32 round = 0; round < p.splits; round += shares) {
+        u32 split = round + share, words = 0, begin = 0;
         const float *next = values;
-        if (works && part < p.parts) {
-            begin = a.first_step(part);
-            words = 2 * (a.first_step(part + 1) - begin);
-            next += a.value(group, part) + me;
+        if (works && split < p.splits) {
+            begin = a.first_step(split);
+            words = 2 * (a.first_step(split + 1) - begin);
+            next += a.value(group, split) + me;
         }
         // While a word is multiplied, the values of the next are on their way, and the mask of the one after it.
         float x[16];
@@ -145,8 +154,9 @@ extern "C" __global__ void __launch_bounds__(64 * TEAMS)
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         if (works && row + r < p.rows)
-            for (u32 i = a.rest_ptr()[row + r] + share * slices + slice; i < a.rest_ptr()[row + r + 1]; i += shares * slices)
-                add(acc[r], a.rest()[i], __ldg((const float4 *)(from + (u64)a.rest_cols()[i] * p.ldb)));
+            for (u32 i = a.remainder_ptr()[row + r] + share * slices + slice; i < a.remainder_ptr()[row + r + 1];
+                 i += shares * slices)
+                add(acc[r], a.remainder()[i], __ldg((const float4 *)(from + (u64)a.remainder_cols()[i] * p.ldb)));
         if (shares * slices > 1) {
             __syncthreads();
             sums[threadIdx.x] = acc[r];

@@ -1,5 +1,9 @@
-// Lane streams × dense through WebGPU: the same work as scalar.comp. A template over ROWS, the 16 rows of an invocation,
-// POSITIONS, the 16 of a word, and ELEM, the type of A and B.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32, f16 or bf16, sums in f32, through
+// WebGPU.
+// Tile: a workgroup computes (64·p.each × 64), an invocation (16 × 4), as scalar.comp.
+// Data movement: 16 columns of A at a time are expanded in workgroup memory. Rows of B come straight from memory.
+// Bound by: FMA.
+// Template: ROWS (16, of an invocation), POSITIONS (16, of a word), ELEM.
 
 {{.HALF}}
 {{.NONFINITE}}
@@ -39,39 +43,45 @@ fn b_quad(row: u32, j: u32) -> vec4<f32> {
 fn exact(i: u32) -> f32 { return {{if .QUANT}}value(i){{else}}element(values[i / 2u], i){{end}}; }
 {{end}}
 
-// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row after row.
-fn streams() -> u32 { return p.groups * p.parts; }
-fn rest_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
-fn rest_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
-// rest_values is the place of the rest's values, which lie behind those of the streams.
-fn rest_values() -> u32 { return 64u * index[streams()]; }
-fn stored(value: u32) -> bool { return ((rest_col(rest_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u; }
+// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row
+// after row.
+fn streams() -> u32 { return p.groups * p.splits; }
+fn remainder_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
+fn remainder_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
+// remainder_values is the place of the remainder's values, which lie behind those of the streams.
+fn remainder_values() -> u32 { return 64u * index[streams()]; }
+fn stored(value: u32) -> bool {
+    return ((remainder_col(remainder_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u;
+}
 // scale_of returns what a value is multiplied with.
 {{if .QUANT}}
 fn scale_of(row: u32, col: u32) -> f32 {
-    return bitcast<f32>(rest_col(rest_at(p.rows) + 2u * index[streams()] + row * ((p.cols + 127u) / 128u) + col / 128u));
+    let first = remainder_at(p.rows) + 2u * index[streams()];
+    return bitcast<f32>(remainder_col(first + row * ((p.cols + 127u) / 128u) + col / 128u));
 }
 {{else}}
 fn scale_of(row: u32, col: u32) -> f32 { return 1.0; }
 {{end}}
-fn first_piece(part: u32) -> u32 { return p.pieces * part / p.parts; }
+fn first_piece(split: u32) -> u32 { return p.pieces * split / p.splits; }
 fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.pieces * p.steps + step) * 64u + i]; }
 
 // entries returns the sum of row r of a group's entries times column j of B.
 fn entries(group: u32, r: u32, j: u32) -> f32 {
     var sum = Terms(0.0, 0u);
     let mine = ((r >> 3u) & 1u) | ((r >> 4u) << 2u); // the row's positions but for bit 1
-    for (var part = 0u; part < p.parts; part = part + 1u) {
+    for (var split = 0u; split < p.splits; split = split + 1u) {
         for (var chain = 8u * (r & 7u); chain < 8u * (r & 7u) + 8u; chain = chain + 1u) {
-            var at = 64u * index[group * p.parts + part] + chain;
-            let end = first_piece(part + 1u) * p.steps;
-            for (var s = first_piece(part) * p.steps; s < end; s = s + 1u) {
+            var at = 64u * index[group * p.splits + split] + chain;
+            let end = first_piece(split + 1u) * p.steps;
+            for (var s = first_piece(split) * p.steps; s < end; s = s + 1u) {
                 for (var w = 0u; w < 2u; w = w + 1u) {
                     let word = mask_word(group, s, chain / 2u * 2u + w) >> (chain & 1u);
                     for (var i = 0u; i < 16u; i = i + 1u) {
                         if (((word >> (2u * i)) & 1u) == 0u) { continue; }
                         let k = s * 32u + 16u * w + 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain / 2u) & 3u);
-                        if ((i & 13u) == mine && stored(at)) { sum = add_term(sum, scale_of(group * 64u + r, k) * exact(at), b_element(k, j)); }
+                        if ((i & 13u) == mine && stored(at)) {
+                            sum = add_term(sum, scale_of(group * 64u + r, k) * exact(at), b_element(k, j));
+                        }
                         at = at + 64u;
                     }
                 }
@@ -79,10 +89,10 @@ fn entries(group: u32, r: u32, j: u32) -> f32 {
         }
     }
     let row = group * 64u + r;
-    let end = rest_at(row + 1u);
-    for (var i = rest_at(row); i < end; i = i + 1u) {
-        let k = rest_col(i);
-        sum = add_term(sum, scale_of(row, k) * exact(rest_values() + i), b_element(k, j));
+    let end = remainder_at(row + 1u);
+    for (var i = remainder_at(row); i < end; i = i + 1u) {
+        let k = remainder_col(i);
+        sum = add_term(sum, scale_of(row, k) * exact(remainder_values() + i), b_element(k, j));
     }
     return total(sum);
 }
@@ -101,14 +111,18 @@ fn store_quad(group: u32, r: u32, j: u32, x: vec4<f32>) {
 fn keep(to: u32, chain: u32, i: u32, x: f32, row: u32, col: u32) {
     let k = 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain >> 1u) & 3u);
     let r = 16u * (i >> 2u) + 8u * (i & 1u) + (chain >> 3u);
-    tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x{{if .QUANT}} * scale_of(min(row + r, p.rows - 1u), min(col + k, p.cols - 1u)){{end}};
+    tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x
+        {{if .QUANT}} * scale_of(min(row + r, p.rows - 1u), min(col + k, p.cols - 1u)){{end}};
 }
 
-// rest returns the sum of a share of row r's entries in the rest, for columns j to j+3.
-fn rest(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
+// remainder returns the sum of a share of row r's COO remainder, for columns j to j+3.
+fn remainder(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
     var sum = vec4<f32>();
-    let end = rest_at(row + 1u);
-    for (var i = rest_at(row) + share; i < end; i = i + shares) { sum = sum + scale_of(row, rest_col(i)) * value(rest_values() + i) * b_quad(rest_col(i), j); }
+    let end = remainder_at(row + 1u);
+    for (var i = remainder_at(row) + share; i < end; i = i + shares) {
+        let col = remainder_col(i);
+        sum = sum + scale_of(row, col) * value(remainder_values() + i) * b_quad(col, j);
+    }
     return sum;
 }
 
@@ -120,7 +134,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
     let team = t / 64u;
     let me = t % 64u;
     let share = team / p.each;
-    let shares = min(TEAMS / p.each, p.parts);
+    let shares = min(TEAMS / p.each, p.splits);
     let group = first + team % p.each;
     let works = share < shares && group < p.groups;
 
@@ -134,22 +148,22 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
 {{range $r := .ROWS}}
     var acc{{$r}} = vec4<f32>();{{end}}
 
-    let most = (p.pieces + p.parts - 1u) / p.parts * p.steps * 2u; // words of a part
-    for (var round = 0u; round < p.parts; round = round + shares) {
-        let part = round + share;
+    let most = (p.pieces + p.splits - 1u) / p.splits * p.steps * 2u; // words of a part
+    for (var round = 0u; round < p.splits; round = round + shares) {
+        let split = round + share;
         var words = 0u;
         var begin = 0u;
         var next = me;
         var end = 0u; // the stream's last value
-        if (works && part < p.parts) {
-            let stream = group * p.parts + part;
-            begin = first_piece(part) * p.steps;
-            words = first_piece(part + 1u) * p.steps * 2u - 2u * begin;
+        if (works && split < p.splits) {
+            let stream = group * p.splits + split;
+            begin = first_piece(split) * p.steps;
+            words = first_piece(split + 1u) * p.steps * 2u - 2u * begin;
             next = 64u * index[stream] + me;
             end = 64u * index[stream + 1u] - min(1u, 64u * index[stream + 1u]);
         }
-        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it. All positions read,
-        // some what is not needed, so that none waits for another.
+        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it. All
+        // positions read, needed or not, so that none waits for another.
         var bits = 0u;
         if (words > 0u) { bits = mask_word(group, begin, me / 2u * 2u) >> (me & 1u); }
 {{range $i := .POSITIONS}}
@@ -168,13 +182,16 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
             x{{$i}} = select(0.0, value(min(next, end)), ((bits >> (2u * {{$i}}u)) & 1u) != 0u);
             next = next + 64u * ((bits >> (2u * {{$i}}u)) & 1u);{{end}}
             bits = 0u;
-            if (w + 2u < words) { bits = mask_word(group, begin + (w + 2u) / 2u, me / 2u * 2u + (w & 1u)) >> (me & 1u); }
+            if (w + 2u < words) {
+                    bits = mask_word(group, begin + (w + 2u) / 2u, me / 2u * 2u + (w & 1u)) >> (me & 1u);
+                }
             if (w < words) {
                 for (var k = slice; k < 16u; k = k + slices) {
                     let y = b_quad(min(begin * 32u + 16u * w + k, p.cols - 1u), column);
                     let place = team * 1024u + 64u * k;
 {{range $r := .ROWS}}
-                    acc{{$r}} = acc{{$r}} + tile[place + 4u * (((rows + {{$r}}u) / 4u) ^ (k & 7u)) + {{$r}}u % 4u] * y;{{end}}
+                    acc{{$r}} = acc{{$r}} +
+                        tile[place + 4u * (((rows + {{$r}}u) / 4u) ^ (k & 7u)) + {{$r}}u % 4u] * y;{{end}}
                 }
             }
         }
@@ -186,7 +203,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
         var x = acc0;
 {{$last := 0}}{{range $r := .ROWS}}{{if $r}}
         acc{{$last}} = acc{{$r}};{{end}}{{$last = $r}}{{end}}
-        if (works && row + r < p.rows) { x = x + rest(row + r, share * slices + slice, shares * slices, column); }
+        if (works && row + r < p.rows) { x = x + remainder(row + r, share * slices + slice, shares * slices, column); }
         if (shares * slices > 1u) {
             workgroupBarrier();
             for (var i = 0u; i < 4u; i = i + 1u) { tile[4u * t + i] = x[i]; }

@@ -1,27 +1,33 @@
-// Stages of B that warps of their own bring to shared memory, for all warps of a part. What includes this defines B_ROWS, the rows of B that a
-// step multiplies, and FIRST_PIECE(p, part), the first piece of a part.
+// Stages of B that producer warps load to shared memory, for all consumer warps of a split. The including file defines
+// B_ROWS, the rows of B that a step multiplies, and FIRST_PIECE(p, part), the first piece of a split.
 
 #pragma once
 #include "tiles.cuh"
 
-#define LANES (32 * PRODUCERS / B_PARTS) // that bring a part of B
+#define LANES (32 * B_PRODUCERS / B_SPLITS) // that load B of a split
 
-// rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
-__device__ __forceinline__ u32 rest_sums(u32 number) {
-    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 16) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
+// remainder_sums is the offset of a remainder warp's sums in shared memory.
+__device__ __forceinline__ u32 remainder_sums(u32 number) {
+    return BUFFER_BYTES >= 2 * SUMS
+               ? number * BUFFER_BYTES + SUMS
+               : (WARPS * (BUFFER_BYTES + MOST_SLOTS * 16) + B_SPLITS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 +
+                     number * SUMS;
 }
 
 // barrier_test tells whether the barrier's phase of this parity has ended.
 __device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
     u32 r;
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "r"(barrier), "r"(parity) : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(r)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
     return r;
 }
 
 // Panel is a part of B on its way through shared memory.
 struct Panel {
     u32 at, full, empty; // its stages, and their barriers
-    u32 stages, stage;   // number, bytes
+    u32 stages, stage; // number, bytes
 
     __device__ __forceinline__ Panel(const Params &p, u32 at_, u32 barriers, u32 number) {
         stage = p.steps * B_ROWS * COLS * 2;
@@ -30,10 +36,12 @@ struct Panel {
     }
 };
 
-// bring is the work of the warps that bring B's rows, for each part with LANES lanes. (With waits on the barriers in place of looks and
-// sleeps all other warps are slower.)
-__device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any, bool straight, u32 lane) {
-    u32 first = FIRST_PIECE(p, part), count = any ? FIRST_PIECE(p, part + 1) - first : 0, rows = p.steps * B_ROWS, slot = 0, parity = 1, j = 0;
+// produce: body of the producer warps of B, LANES lanes for each split. (With waits on the barriers in place of looks
+// and sleeps all other warps are slower.)
+__device__ __forceinline__ void produce(const Panel &panel, const u16 *b, const Params &p, u32 split, u32 col, bool any,
+                                        bool straight, u32 lane) {
+    u32 first = FIRST_PIECE(p, split), count = any ? FIRST_PIECE(p, split + 1) - first : 0, rows = p.steps * B_ROWS,
+        slot = 0, parity = 1, j = 0;
     u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
     bool in = col + 8 * c < p.ldb;
     const u16 *from = b + (in ? col + 8 * c : 0);
@@ -44,12 +52,13 @@ __device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Pa
             if (straight) {
                 if (l == 0) {
                     barrier_expect(full, panel.stage);
-                    Ring::bulk(at, b + (u64)(first + j) * rows * COLS, panel.stage, full);
+                    StageBuffer::bulk(at, b + (u64)(first + j) * rows * COLS, panel.stage, full);
                 }
             } else {
 #pragma unroll 4
                 for (u32 k = 0; k < rows; k += LANES / TILES, row += LANES / TILES)
-                    copy<16>(at + to + k * COLS * 2 + swizzled(k + l / TILES, c), from + (u64)min(row, p.cols - 1) * p.ldb, in && row < p.cols ? 16 : 0);
+                    copy<16>(at + to + k * COLS * 2 + swizzled(k + l / TILES, c),
+                             from + (u64)min(row, p.cols - 1) * p.ldb, in && row < p.cols ? 16 : 0);
                 asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full) : "memory");
             }
             j++;

@@ -1,51 +1,66 @@
-// Taking values from a ring in shared memory, as the bits of a mask say.
+// Taking values from a stage buffer in shared memory, as the bits of a mask say.
 
 #pragma once
 #include "../include/units.cuh"
 
-// TAKE takes the next value of a chain, whose address is in register CHAIN, if MASK has BIT; its label is LABEL. (With branches around the loads
-// ptxas makes seven predicates of the mask with one instruction.)
+// TAKE takes the next value of a chain, whose address is in register CHAIN, if MASK has BIT; its label is LABEL. (With
+// branches around the loads ptxas makes seven predicates of the mask with one instruction.)
 #define TAKE(LABEL, MASK, BIT, CHAIN, TO) \
-    "and.b32 t, " MASK ", " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+    "and.b32 t, " MASK ", " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN \
+    "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
 
 // BITS are the operands of asm for the bits of byte BYTE of a mask.
 #define BITS(BYTE) \
-    "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)), "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), \
-        "n"(128u << (8 * BYTE))
+    "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), \
+        "n"(16u << (8 * BYTE)), "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE))
 
-// take reads the values of a 16×16 tile's 4 registers of A, by byte BYTE of a mask word: bit 2r + h says that half h of register r
-// takes the next value of chain h, which is at next[h] in shared memory. x[r] has the lower halves, x[4 + r] the upper ones, each
-// in its lower 16 bits.
+// take reads the values of a 16×16 tile's 4 registers of A, by byte BYTE of a mask word: bit 2r + h says that half h of
+// register r takes the next value of chain h, which is at next[h] in shared memory. x[r] has the lower halves, x[4 + r]
+// the upper ones, each in its lower 16 bits.
 template <int BYTE> __device__ __forceinline__ void take(u32 mask, u32 (&next)[2], u32 (&x)[8]) {
+    // clang-format off
     asm volatile("{.reg .pred none; .reg .b32 t;\n"
-                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
-                 TAKE("L0", "%10", "%11", "%8", "%0") TAKE("L1", "%10", "%12", "%9", "%4") TAKE("L2", "%10", "%13", "%8", "%1") TAKE("L3", "%10", "%14", "%9", "%5")
-                 TAKE("L4", "%10", "%15", "%8", "%2") TAKE("L5", "%10", "%16", "%9", "%6") TAKE("L6", "%10", "%17", "%8", "%3") TAKE("L7", "%10", "%18", "%9", "%7")
+                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; "
+                 "mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
+                 TAKE("L0", "%10", "%11", "%8", "%0") TAKE("L1", "%10", "%12", "%9", "%4")
+                 TAKE("L2", "%10", "%13", "%8", "%1") TAKE("L3", "%10", "%14", "%9", "%5")
+                 TAKE("L4", "%10", "%15", "%8", "%2") TAKE("L5", "%10", "%16", "%9", "%6")
+                 TAKE("L6", "%10", "%17", "%8", "%3") TAKE("L7", "%10", "%18", "%9", "%7")
                  "}\n"
-                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]),
+                   "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
                  : "r"(mask), BITS(BYTE)
                  : "memory");
+    // clang-format on
 }
 
 // take_at is take for offsets from base; chain 1's values are 2 bytes behind chain 0's. What takes no value is NONE.
 #define TAKE_AT(LABEL, BIT, CHAIN, OFF, TO) \
-    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 a, " CHAIN ", %19; ld.shared.u16 " TO ", [a" OFF "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
-template <int BYTE, u32 NONE = 0> __device__ __forceinline__ void take_at(u32 mask, u32 base, u32 (&next)[2], u32 (&x)[8]) {
+    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 a, " CHAIN \
+    ", %19; ld.shared.u16 " TO ", [a" OFF "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+template <int BYTE, u32 NONE = 0>
+__device__ __forceinline__ void take_at(u32 mask, u32 base, u32 (&next)[2], u32 (&x)[8]) {
+    // clang-format off
     asm volatile("{.reg .pred none; .reg .b32 t, a;\n"
-                 "mov.b32 %0, %20; mov.b32 %1, %20; mov.b32 %2, %20; mov.b32 %3, %20; mov.b32 %4, %20; mov.b32 %5, %20; mov.b32 %6, %20; mov.b32 %7, %20;\n"
-                 TAKE_AT("L0", "%11", "%8", "+0", "%0") TAKE_AT("L1", "%12", "%9", "+2", "%4") TAKE_AT("L2", "%13", "%8", "+0", "%1") TAKE_AT("L3", "%14", "%9", "+2", "%5")
-                 TAKE_AT("L4", "%15", "%8", "+0", "%2") TAKE_AT("L5", "%16", "%9", "+2", "%6") TAKE_AT("L6", "%17", "%8", "+0", "%3") TAKE_AT("L7", "%18", "%9", "+2", "%7")
+                 "mov.b32 %0, %20; mov.b32 %1, %20; mov.b32 %2, %20; mov.b32 %3, %20; "
+                 "mov.b32 %4, %20; mov.b32 %5, %20; mov.b32 %6, %20; mov.b32 %7, %20;\n"
+                 TAKE_AT("L0", "%11", "%8", "+0", "%0") TAKE_AT("L1", "%12", "%9", "+2", "%4")
+                 TAKE_AT("L2", "%13", "%8", "+0", "%1") TAKE_AT("L3", "%14", "%9", "+2", "%5")
+                 TAKE_AT("L4", "%15", "%8", "+0", "%2") TAKE_AT("L5", "%16", "%9", "+2", "%6")
+                 TAKE_AT("L6", "%17", "%8", "+0", "%3") TAKE_AT("L7", "%18", "%9", "+2", "%7")
                  "}\n"
-                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]),
+                   "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
                  : "r"(mask), BITS(BYTE), "r"(base), "n"(NONE));
+    // clang-format on
 }
 #undef TAKE_AT
 
 // take_word takes the values of a mask word, of four tiles, and has warp.add(i, x, b) multiply each by b; where its
-// chains, warp.next, go past the ring's end they go back by wrap.
+// chains, warp.next, go past the buffer's end they go back by wrap.
 template <u32 NONE, class W, class B>
 __device__ __forceinline__ void take_word(W &warp, u32 mask, u32 base, u32 wrap, const B &b) {
-    u32 (&next)[2] = warp.next;
+    u32(&next)[2] = warp.next;
     u32 x[2][8];
     take_at<0, NONE>(mask, base, next, x[0]);
     take_at<1, NONE>(mask, base, next, x[1]);

@@ -1,4 +1,5 @@
-// What the kernels share that take twins: a lane's values, which lie in shared memory in rows of 64 words, words.v, and the rest. Needs
+// What the kernels on twins share: a lane's values, which lie in shared memory in rows of 64 words, words.v, and the
+// COO remainder. Needs
 // ../include/lanes.glsl.
 
 #define ROW_WORDS 64
@@ -16,4 +17,4 @@ OPERAND_A tileOfA(uint mask, uint i, uint h, inout uint from) {
     return x;
 }
 
-#include "rests.glsl"
+#include "remainder.glsl"

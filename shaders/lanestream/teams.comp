@@ -1,12 +1,13 @@
-// Lane streams × few columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32: staged.cu for
-// Vulkan.
-//
-// A workgroup of SUBS subgroups does p.each groups of 64 rows, by 8·TILES columns: a subgroup has a stream, or every so many'th where a
-// group has more parts. In shared memory it has the pieces of values that a step may read from, one behind the other, and with STAGE_B a step's rows of B.
-// The next piece, and the next step's mask and rows of B, are on their way to registers meanwhile, and after a piece all move to the
-// front. (So shared memory, of which a multiprocessor may have no more than a workgroup, has room for many subgroups.) A's registers are made as
-// kernel.cu makes them. Of B lane (g, q) takes columns TILES·g and on of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of tile i
-// is column TILES·g + i of the block's. Then the parts of a group are added up in their order.
+// Computes: C (rows × n) = alpha·A·B + beta·C for few columns, A (rows × cols) as lane streams, f16, sums in f32, on
+// cooperative matrices of a known lane layout (../include/lanes.glsl): staged.cu for Vulkan.
+// Tile: a workgroup of SUBS subgroups computes (64·p.each × 8·TILES): a subgroup takes a stream, or every n-th where a
+// group has more. Partial sums of a group's streams are added in order at the end.
+// Data movement: shared memory holds the pieces of values that a step may read from, one behind the other, and with
+// STAGE_B a step's rows of B. The next piece, mask and rows of B are prefetched to registers, and after a piece all
+// move to the front: so shared memory has room for many subgroups. Operand A is made as in kernel.cu. Of B lane (g, q)
+// takes columns TILES·g and on of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of tile i is column
+// TILES·g + i of the workgroup's.
+// Bound by: instructions that expand the masks, then the bytes of A.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -21,8 +22,8 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
-layout(constant_id = 2) const uint TILES = 1;  // of 8 columns: 1, 2 or 4
-layout(constant_id = 3) const uint ROOM = 42;  // rows of 128 bytes that a subgroup has in shared memory
+layout(constant_id = 2) const uint TILES = 1; // of 8 columns: 1, 2 or 4
+layout(constant_id = 3) const uint ROOM = 42; // rows of 128 bytes that a subgroup has in shared memory
 layout(constant_id = 4) const uint PIECE = 17; // rows of a piece, at most
 layout(constant_id = 5) const uint ROWS = 336; // of 128 bytes in shared memory: of all subgroups, or their sums
 layout(constant_id = 6) const bool STAGE_B = true; // B goes through shared memory
@@ -32,15 +33,19 @@ layout(constant_id = 6) const bool STAGE_B = true; // B goes through shared memo
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-shared Words_ { uint v[ROWS * 32]; } words;
-shared Octets_ { uvec4 v[ROWS * 8]; } octets; // the same
-shared Twins_ { uvec2 v[ROWS * 16]; } twins;
-shared Halves_ { float16_t v[ROWS * 64]; } halves;
+shared Words_ { uint v[ROWS * 32]; }
+words;
+shared Octets_ { uvec4 v[ROWS * 8]; }
+octets; // the same
+shared Twins_ { uvec2 v[ROWS * 16]; }
+twins;
+shared Halves_ { float16_t v[ROWS * 64]; }
+halves;
 #include "chains.glsl"
 
 const uint WIDE = 8 * TILES;
 const uint PITCH = WIDE + 4; // of a row of sums in shared memory
-const uint BANDS = TILES;    // of a group's rows, whose sums are in shared memory one after the other
+const uint BANDS = TILES; // of a group's rows, whose sums are in shared memory one after the other
 const uint BAND = GROUP_ROWS / BANDS;
 const uint SUM_WORDS = BAND * PITCH;
 
@@ -54,58 +59,65 @@ void sync() {
     subgroupBarrier();
 }
 
-uint pieceRows;    // of values
-uint octet, last;  // where the lane reads the stream's first piece, and the last octet that there is
+uint pieceRows; // of values
+uint octet, last; // where the lane reads the stream's first piece, and the last octet that there is
 const uint LOADS = (PIECE + 3) / 4; // octets of a piece for each lane
-uvec4 ahead[LOADS]; // the next piece's
+uvec4 lookahead[LOADS]; // the next piece's
 
-// fetch begins to bring piece j, if it is due. All lanes load, some what is not needed: the compiler waits for what is loaded in a branch.
+// fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j, bool due) {
     uint from = due ? octet + j * pieceRows * 8 : last;
-    [[unroll]] for (uint i = 0; i < LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
+    [[unroll]] for (uint i = 0; i < LOADS; i++)
+        lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
 // keep puts the piece that was fetched behind others of the subgroup.
 void keep(uint others) {
     uint n = pieceRows * 8, to = room() * 8 + lane() + others * n;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
-        if (i * 32 + lane() < n) octets.v[to + i * 32] = ahead[i];
+        if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
-// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Lanes read past a piece too; the
-// table sees to it that there is shared memory.
+// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Lanes read
+// past a piece too; the table sees to it that there is shared memory.
 void move() {
     uint n = pieceRows * 8, to = room() * 8 + lane();
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[LOADS];
-        [[unroll]] for (uint i = 0; i < LOADS; i++) x[i] = octets.v[to + n + i * 32];
+        [[unroll]] for (uint i = 0; i < LOADS; i++)
+            x[i] = octets.v[to + n + i * 32];
         [[unroll]] for (uint i = 0; i < LOADS; i++)
             if (i * 32 + lane() < n) octets.v[to + i * 32] = x[i];
         to += n;
     }
     [[unroll]] for (uint i = 0; i < LOADS; i++)
-        if (i * 32 + lane() < n) octets.v[to + i * 32] = ahead[i];
+        if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
 uvec4 aheadOfB[TILES]; // the next step's 32 rows of B, row by row
 
-// fetchB begins to bring B's rows from `row` on, and columns from `col` on. Rows past the last are the last: A has zeros there.
-// Columns past the leading dimension are its last; they are never stored. The table sees to it that B has less than 2^31 elements.
+// fetchB starts loading B's rows from `row` on, and columns from `col` on. Rows past the last are the last: A has zeros
+// there. Columns past the leading dimension are its last; they are never stored. The table sees to it that B has less
+// than 2^31 elements.
 void fetchB(uint row, uint col) {
     [[unroll]] for (uint i = 0; i < TILES; i++) {
         uint e = i * 32 + lane();
-        aheadOfB[i] = Octets(uvec2(p.b)).v[min(row + e / TILES, p.cols - 1) * (p.ldb / 8) + min(col / 8 + e % TILES, p.ldb / 8 - 1)];
+        aheadOfB[i] = Octets(uvec2(p.b))
+                          .v[min(row + e / TILES, p.cols - 1) * (p.ldb / 8) + min(col / 8 + e % TILES, p.ldb / 8 - 1)];
     }
 }
 
 uint tileOfB() { return (room() + ROOM) * 8 - 32 * TILES; } // octets
 
 void keepB() {
-    [[unroll]] for (uint i = 0; i < TILES; i++) octets.v[tileOfB() + i * 32 + lane()] = aheadOfB[i];
+    [[unroll]] for (uint i = 0; i < TILES; i++)
+        octets.v[tileOfB() + i * 32 + lane()] = aheadOfB[i];
 }
 
 // B's rows for a word of the mask, 16 columns of A: the lane's columns of four of them.
-struct Columns { uvec2 row[4]; };
+struct Columns {
+    uvec2 row[4];
+};
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer Singles { float16_t v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Doubles { uint v[]; };
 
@@ -147,16 +159,19 @@ OPERAND_B operandOfB(Columns c, uint i) {
 // word multiplies 16 columns of A.
 void word(uint mask, inout uvec2 from, Columns c) {
     OPERAND_B y[TILES];
-    [[unroll]] for (uint t = 0; t < TILES; t++) y[t] = operandOfB(c, t);
+    [[unroll]] for (uint t = 0; t < TILES; t++)
+        y[t] = operandOfB(c, t);
     [[unroll]] for (uint i = 0; i < 4; i++) {
         OPERAND_A x = tileOfA(mask, i, from);
-        [[unroll]] for (uint t = 0; t < TILES; t++) sums[i * TILES + t] = coopMatMulAdd(x, y[t], sums[i * TILES + t]);
+        [[unroll]] for (uint t = 0; t < TILES; t++)
+            sums[i * TILES + t] = coopMatMulAdd(x, y[t], sums[i * TILES + t]);
     }
 }
 
 // multiply adds a stream's product. col is the first column of B.
-void multiply(uint group, uint part, uint col) {
-    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps, steps = firstPiece(part + 1) * p.steps - first;
+void multiply(uint group, uint split, uint col) {
+    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
+         steps = firstPiece(split + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + lane(), last = max(rowAt(streams()) * 8, 1) - 1;
     pieceRows = pieceRowsAt(stream);
@@ -205,28 +220,31 @@ void multiply(uint group, uint part, uint col) {
     }
 }
 
-// leave writes the sums of a band of rows to shared memory.
-void leave(uint band) {
+// writeSums stores the sums of a band of rows to shared memory.
+void writeSums(uint band) {
     uint g = lane() >> 2, t = lane() & 3u, to = gl_SubgroupID * SUM_WORDS;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         if (i / (4 / BANDS) != band) continue;
         [[unroll]] for (uint k = 0; k < TILES; k++)
             [[unroll]] for (uint e = 0; e < 4; e++)
-                words.v[to + (16 * (i % (4 / BANDS)) + 8 * (e / 2) + g) * PITCH + TILES * (2 * t + e % 2) + k] = floatBitsToUint(sums[i * TILES + k][e]);
+                words.v[to + (16 * (i % (4 / BANDS)) + 8 * (e / 2) + g) * PITCH + TILES * (2 * t + e % 2) + k] =
+                floatBitsToUint(sums[i * TILES + k][e]);
     }
     sync();
 }
 
-// addRests adds the share in the rest of a band: TILES lanes a row, each with 8 columns.
-void addRests(uint first, uint share, uint shares, uint base) {
+// addRemainders adds a share of a band's COO remainder: TILES lanes a row, each with 8 columns.
+void addRemainders(uint first, uint share, uint shares, uint base) {
     uint to = lane() % TILES * 8;
     for (uint r = lane() / TILES; r < BAND; r += 32 / TILES) {
         uint row = first + r, at_ = gl_SubgroupID * SUM_WORDS + r * PITCH + to;
         if (row >= p.rows) break;
         float x[8];
-        [[unroll]] for (uint e = 0; e < 8; e++) x[e] = uintBitsToFloat(words.v[at_ + e]);
-        addRest(row, share, shares, base + to, x);
-        [[unroll]] for (uint e = 0; e < 8; e++) words.v[at_ + e] = floatBitsToUint(x[e]);
+        [[unroll]] for (uint e = 0; e < 8; e++)
+            x[e] = uintBitsToFloat(words.v[at_ + e]);
+        addRemainder(row, share, shares, base + to, x);
+        [[unroll]] for (uint e = 0; e < 8; e++)
+            words.v[at_ + e] = floatBitsToUint(x[e]);
     }
 }
 
@@ -249,18 +267,19 @@ void store(uint first, uint band, uint shares, uint base) {
 
 void main() {
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE;
-    uint first = block * p.each, share = gl_SubgroupID / p.each, shares = min(SUBS / p.each, p.parts);
+    uint first = block * p.each, share = gl_SubgroupID / p.each, shares = min(SUBS / p.each, p.splits);
     if (first >= p.groups) return;
     uint group = first + gl_SubgroupID % p.each;
     bool any = share < shares && group < p.groups;
-    [[unroll]] for (uint i = 0; i < 4 * TILES; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 4 * TILES; i++)
+        sums[i] = SUM(0.0);
     if (any)
-        for (uint part = share; part < p.parts; part += shares) multiply(group, part, base);
+        for (uint split = share; split < p.splits; split += shares) multiply(group, split, base);
     barrier();
     [[unroll]] for (uint band = 0; band < BANDS; band++) {
         if (any) {
-            leave(band);
-            addRests(group * GROUP_ROWS + band * BAND, share, shares, base);
+            writeSums(band);
+            addRemainders(group * GROUP_ROWS + band * BAND, share, shares, base);
         }
         barrier();
         store(first, band, shares, base);

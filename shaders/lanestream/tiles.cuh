@@ -5,12 +5,12 @@
 #include "lanestream.cuh"
 
 #define TILES (COLS / 8)
-#define PITCH (COLS + 4)                 // of a row of sums in shared memory
-#define SUMS (GROUP_ROWS * PITCH * 4)    // bytes of a group's sums
+#define PITCH (COLS + 4) // of a row of sums in shared memory
+#define SUMS (GROUP_ROWS * PITCH * 4) // bytes of a group's sums
 
-// leave_pairs writes a warp's sums to shared memory: of row 8h of the i-th 16 rows and tile t of the columns a lane has
-// pair.
-template <class F> __device__ __forceinline__ void leave_pairs(float *sums, u32 lane, F pair) {
+// write_sum_pairs writes a warp's sums to shared memory: of row 8h of the i-th 16 rows and tile t of the columns a lane
+// has pair.
+template <class F> __device__ __forceinline__ void write_sum_pairs(float *sums, u32 lane, F pair) {
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -26,23 +26,26 @@ __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
     return TILES == 1 ? 0 : TILES == 2 ? (c ^ (k >> 2 & 1)) * 16 : (c ^ (k >> 1 & 3)) * 16;
 }
 
-// cluster_leave waits for the cluster's blocks, without an order of writes.
-__device__ __forceinline__ void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory"); }
+// cluster_exit waits for the cluster's blocks, without an order of writes.
+__device__ __forceinline__ void cluster_exit() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
 
-// add_parts adds to x what the warps of the cluster have left of group `of`, each where its ring was, from the start of
-// shared memory on: row r, four columns from `at`, in the order of the parts.
-__device__ __forceinline__ void add_parts(float4 &x, const unsigned char *smem, u32 of, u32 r, u32 at,
-                                          const Params &p) {
-    for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
+// add_splits adds to x the partial sums of the cluster's warps of group `of`, each where its buffer was, from the start
+// of shared memory on: row r, four columns from `at`, in the order of K.
+__device__ __forceinline__ void add_splits(float4 &x, const unsigned char *smem, u32 of, u32 r, u32 at,
+                                           const Params &p) {
+    for (u32 q = of, end = p.splits * p.each; q < end; q += 4 * p.each) {
         float4 y[4];
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             u32 s = q + k * p.each;
             y[k] = make_float4(0, 0, 0, 0);
 #ifdef HOPPER
-            if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
+            if (s < end)
+                y[k] = cluster_load4(shared_address(smem) + s % WARPS * BUFFER_BYTES + (r * PITCH + at) * 4, s / WARPS);
 #else
-            if (s < end) y[k] = *(const float4 *)(smem + s * RING + (r * PITCH + at) * 4);
+            if (s < end) y[k] = *(const float4 *)(smem + s * BUFFER_BYTES + (r * PITCH + at) * 4);
 #endif
         }
 #pragma unroll
@@ -51,6 +54,6 @@ __device__ __forceinline__ void add_parts(float4 &x, const unsigned char *smem, 
 }
 __device__ __forceinline__ float4 added(const unsigned char *smem, u32 of, u32 r, u32 at, const Params &p) {
     float4 x = make_float4(0, 0, 0, 0);
-    add_parts(x, smem, of, r, at, p);
+    add_splits(x, smem, of, r, at, p);
     return x;
 }

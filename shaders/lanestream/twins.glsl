@@ -1,12 +1,13 @@
-// What is different for streams of twins, see twins.go: a value is a word of two neighbouring columns of a row, in each row of values those
-// of the lanes' first chains come before those of the second ones; a step is one word of the mask for each lane, 32 columns.
+// What is different for streams of twins, see twins.go: a value is a word of two neighbouring columns of a row, in each
+// row of values those of the lanes' first chains come before those of the second ones; a step is one word of the mask
+// for each lane, 32 columns.
 
 // maskAt is the address of the mask of a group from a step on.
 uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 128); }
 
 // storedTwins tells which halves of a value are entries. value counts from row `row` of values on, 64 a row.
 uint storedTwins(uint row, uint value) {
-    uvec2 words = at(at(restCols(), restAt(p.rows), 4), row, CHAINS / 4);
+    uvec2 words = at(at(remainderCols(), remainderAt(p.rows), 4), row, CHAINS / 4);
     return Words(words).v[value >> 4] >> 2 * (value & 15u) & 3u;
 }
 
@@ -14,13 +15,13 @@ uint storedTwins(uint row, uint value) {
 float entries(uint group, uint r, uint j) {
     Terms sum = Terms(0, 0);
     uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions but for bit 1
-    for (uint part = 0; part < p.parts; part++) {
-        uint row = rowAt(group * p.parts + part);
+    for (uint split = 0; split < p.splits; split++) {
+        uint row = rowAt(group * p.splits + split);
         uvec2 values = at(uvec2(p.values), row, CHAINS * 4);
         for (uint lane = 4 * (r & 7u); lane < 4 * (r & 7u) + 4; lane++)
             for (uint chain = 0; chain < 2; chain++) {
                 uint value = 32 * chain + lane;
-                for (uint s = firstPiece(part) * p.steps; s < firstPiece(part + 1) * p.steps; s++) {
+                for (uint s = firstPiece(split) * p.steps; s < firstPiece(split + 1) * p.steps; s++) {
                     uint word = Words(maskAt(group, s)).v[lane] >> chain;
                     for (uint i = 0; i < 16; i++) {
                         if ((word >> 2 * i & 1u) == 0) continue;
@@ -28,7 +29,8 @@ float entries(uint group, uint r, uint j) {
                         if ((i & 13u) == mine) {
                             uint halves = storedTwins(row, value);
                             for (uint e = 0; e < 2; e++)
-                                if ((halves >> e & 1u) != 0) addTerm(sum, element(values, 2 * value + e), element(rowOfB(k + e), j));
+                                if ((halves >> e & 1u) != 0)
+                                    addTerm(sum, element(values, 2 * value + e), element(rowOfB(k + e), j));
                         }
                         value += CHAINS;
                     }
@@ -36,9 +38,9 @@ float entries(uint group, uint r, uint j) {
             }
     }
     uint row = group * GROUP_ROWS + r;
-    for (uint i = restAt(row); i < restAt(row + 1); i++) {
-        uint k = Words(restCols()).v[i];
-        addTerm(sum, entryOf(restValues(), i, row, k), element(rowOfB(k), j));
+    for (uint i = remainderAt(row); i < remainderAt(row + 1); i++) {
+        uint k = Words(remainderCols()).v[i];
+        addTerm(sum, entryOf(remainderValues(), i, row, k), element(rowOfB(k), j));
     }
     return total(sum);
 }

@@ -1,37 +1,48 @@
-// A warp of staged.cu and few.cu: it brings its stream to a ring in shared memory by bulk copies, makes A's registers of it, and multiplies. For
-// layout Places on mma.m16n8k16, for layout Pairs (PAIRS) on mma.sp.m16n8k32.
+// A consumer warp of staged.cu and few.cu: it expands its stream from its stage buffer to operand A and multiplies.
+// Layout Places on mma.m16n8k16, layout Pairs (PAIRS) on mma.sp.m16n8k32.
 
 #pragma once
 #include "tiles.cuh"
 
 #define LATE (PAIRS || TILES == 4) // see Stream
-#define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES) // of a ring: from its last row a word of Places reads 15 rows on, a step of Pairs 16
-#define MASK_BYTES (PAIRS ? 384 : 256)   // of a step
+#define REPEATED \
+    ((MIRROR - 1 + PAIRS) * \
+     ROW_BYTES) // of a buffer: from its last row a word of Places reads 15 rows on, a step of Pairs 16
+#define MASK_BYTES (PAIRS ? 384 : 256) // of a step
 #include "stream.cuh"
 
-// Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than joining them.
+// Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than
+// joining them.
 #define APART (TILES == 1 && !PAIRS)
 #define HALVES (APART ? 2 : 1)
 
-// take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word of the chain,
-// shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the slots of group i.
+// take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word
+// of the chain, shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the
+// slots of group i.
+// clang-format off
 #define TAKE_SLOT(LABEL, BIT, X, SHIFTED) \
-    "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " LABEL ": add.u32 a, %4, %5; ld.shared.u32 w, [a]; prmt.b32 m, " SHIFTED ", 0, %15; and.b32 " X ", w, m;\n"
-template <int X, int T> __device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8], u32 base, u32 &next, u32 (&x)[4]) {
+    "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " \
+    LABEL ": add.u32 a, %4, %5; ld.shared.u32 w, [a]; prmt.b32 m, " SHIFTED ", 0, %15; and.b32 " X ", w, m;\n"
+template <int X, int T>
+__device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8], u32 base, u32 &next, u32 (&x)[4]) {
     asm volatile("{.reg .pred none; .reg .b32 t, a, m, w;\n"
-                 TAKE_SLOT("L0", "%11", "%0", "%7") TAKE_SLOT("L1", "%12", "%1", "%8") TAKE_SLOT("L2", "%13", "%2", "%9") TAKE_SLOT("L3", "%14", "%3", "%10")
+                 TAKE_SLOT("L0", "%11", "%0", "%7") TAKE_SLOT("L1", "%12", "%1", "%8")
+                 TAKE_SLOT("L2", "%13", "%2", "%9") TAKE_SLOT("L3", "%14", "%3", "%10")
                  "}\n"
                  : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "+&r"(next)
-                 : "r"(base), "r"(presence), "r"(shifted[4 * T]), "r"(shifted[4 * T + 1]), "r"(shifted[4 * T + 2]), "r"(shifted[4 * T + 3]),
-                   "n"(1u << (16 * X + 7 - 4 * T)), "n"(1u << (16 * X + 6 - 4 * T)), "n"(1u << (16 * X + 5 - 4 * T)), "n"(1u << (16 * X + 4 - 4 * T)),
+                 : "r"(base), "r"(presence), "r"(shifted[4 * T]), "r"(shifted[4 * T + 1]), "r"(shifted[4 * T + 2]),
+                   "r"(shifted[4 * T + 3]),
+                   "n"(1u << (16 * X + 7 - 4 * T)), "n"(1u << (16 * X + 6 - 4 * T)), "n"(1u << (16 * X + 5 - 4 * T)),
+                   "n"(1u << (16 * X + 4 - 4 * T)),
                    "n"(X ? 0xbbaa : 0x9988));
 }
+// clang-format on
 #undef TAKE_SLOT
 
 // Warp is a warp's work on its stream.
 struct Warp {
     float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2];                    // where the ring has the next values of the lane's chains, in shared memory
+    u32 next[2]; // where the buffer has the next values of the lane's chains, in shared memory
 
     // word multiplies 16 columns of A, layout Places.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 *b) {
@@ -75,7 +86,7 @@ struct Warp {
         next[0] = __viaddmin_u32(next[0], 0u - wrap, next[0]);
     }
 
-    // steps multiplies a piece, of which the lane has the mask at `bits` and its row of B at `from`.
+    // steps multiplies a piece; the lane's mask is at `bits`, its row of B at `from`.
     template <int STEPS> __device__ __forceinline__ void steps(u32 bits, u32 from, u32 base, u32 wrap) {
         uint2 words[STEPS];
         u32 presence[STEPS];
@@ -106,8 +117,8 @@ struct Warp {
         }
     }
 
-    // lane_row is where a stage of B has the row that the lane names for ldmatrix. For Places half h of register k has row 8·k +
-    // 4·h + q of 16, for Pairs rows are in their order.
+    // lane_row is where a stage of B has the row that the lane names for ldmatrix. For Places half h of register k has
+    // row 8·k + 4·h + q of 16, for Pairs rows are in their order.
     static __device__ __forceinline__ u32 lane_row(u32 lane) {
         u32 i = lane % 8, matrix = lane / 8, r = 4 * (i & 1) + (i >> 1);
         if (PAIRS) return (8 * matrix + i) * COLS * 2 + swizzled(8 * matrix + i, 0);
@@ -116,9 +127,9 @@ struct Warp {
         return r * COLS * 2 + swizzled(r, matrix >> 1);
     }
 
-    // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all that is needed is on its way; its at(slot) is where those of the
-    // next piece are, of which the mask is in that slot, wait waits for them, and done says that they and the piece in these slots are done with, so
-    // that the next ones may come.
+    // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all
+    // that is needed is on its way; its at(slot) is where those of the next piece are, whose mask is in that slot, wait
+    // waits for them, and done releases them and the piece in these slots, so that the next ones may come.
     template <int STEPS, class S> __device__ __forceinline__ void multiply(Stream &stream, S &source, u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
@@ -126,18 +137,19 @@ struct Warp {
         source.begin(lane);
         u32 wrap = stream.slots * stream.piece_bytes, slot = 0, mask_slot = 0;
         next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs the last word that was taken
-        u32 arriving = 0, parity = 0;                                  // the slot of the next piece to wait for
+        u32 arriving = 0, parity = 0; // the slot of the next piece to wait for
         auto wait = [&] {
             barrier_wait(stream.barriers + 8 * arriving, parity);
             if (++arriving == stream.slots) arriving = 0, parity ^= 1;
         };
-        for (u32 j = 0; j < stream.ahead; j++) wait();
+        for (u32 j = 0; j < stream.lookahead; j++) wait();
 #pragma unroll 1
         for (u32 j = 0; j < stream.count; j++) {
             u32 in = LATE ? mask_slot : slot;
             wait();
             source.wait();
-            steps<STEPS>(stream.masks + in * stream.mask_bytes + 8 * lane, source.template at<STEPS>(in), stream.at, wrap);
+            steps<STEPS>(stream.masks + in * stream.mask_bytes + 8 * lane, source.template at<STEPS>(in), stream.at,
+                         wrap);
             __syncwarp();
             source.template done<STEPS>(stream, slot, in);
             if (++slot == stream.slots) slot = 0;
@@ -146,9 +158,9 @@ struct Warp {
         __syncwarp();
     }
 
-    // leave writes the sums to shared memory.
-    __device__ __forceinline__ void leave(float *sums, u32 lane) const {
-        leave_pairs(sums, lane, [&](int i, int t, int h) {
+    // write_sums stores the sums to shared memory.
+    __device__ __forceinline__ void write_sums(float *sums, u32 lane) const {
+        write_sum_pairs(sums, lane, [&](int i, int t, int h) {
             float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];
             if (HALVES == 2) x += acc[i][HALVES - 1][t][2 * h], y += acc[i][HALVES - 1][t][2 * h + 1];
             return make_float2(x, y);

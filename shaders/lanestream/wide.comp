@@ -1,10 +1,12 @@
-// Lane streams × many columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A workgroup of four subgroups multiplies two groups of 64 rows by 128 columns: subgroup (d, a) has group d and columns 64·a and
-// on. In shared memory are, for each group, the pieces of values that a step may read from, one behind the other, and a step's 32 rows of
-// B for all subgroups. What comes next is on its way to registers meanwhile: so shared memory has room for two workgroups. Lane (g, q)
-// reads columns 8g to 8g+7 of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of operation t is column 8g + t of the
-// subgroup's. Row r's octet c is at c ^ 2·(r mod 4), which spreads what lanes read over the banks. The parts of a group follow each other.
+// Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams, f16, sums in f32, on
+// cooperative matrices of a known lane layout (../include/lanes.glsl).
+// Tile: a workgroup of four subgroups computes (128 × 128), subgroup (d, a) the group d and columns 64·a and on (64 ×
+// 64). The streams of a group follow each other.
+// Data movement: shared memory holds, for each group, the pieces of values that a step may read from, and a step's 32
+// rows of B for all subgroups. The next ones are prefetched to registers: so shared memory has room for two workgroups.
+// Lane (g, q) reads columns 8g to 8g + 7 of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of operation t
+// is column 8g + t of the subgroup's. Row r's octet c is at c ^ 2·(r mod 4), which spreads reads over the banks.
+// Bound by: instructions that expand the masks, then shared memory.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -18,9 +20,10 @@
 #extension GL_EXT_shared_memory_block : require
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
-layout(constant_id = 1) const uint ROOM = 34;  // rows of values that a group has room for in shared memory
+layout(constant_id = 1) const uint ROOM = 34; // rows of values that a group has room for in shared memory
 layout(constant_id = 2) const uint PIECE = 17; // rows of a piece, at most
-layout(constant_id = 3) const uint ROWS = 136; // of 128 bytes in shared memory: of two groups, and 64 of B; or 16 of each subgroup's sums
+layout(constant_id = 3) const uint ROWS =
+    136; // of 128 bytes in shared memory: of two groups, and 64 of B; or 16 of each subgroup's sums
 
 #define ELEM F16
 #include "lanestream.glsl"
@@ -29,8 +32,10 @@ layout(constant_id = 3) const uint ROWS = 136; // of 128 bytes in shared memory:
 
 const uint LOCAL = 128;
 const uint STAGE = STEP_COLS * 16; // octets of a step of B
-shared Words_ { uint v[ROWS * 32]; } words;
-shared Octets_ { uvec4 v[ROWS * 8]; } octets; // the same
+shared Words_ { uint v[ROWS * 32]; }
+words;
+shared Octets_ { uvec4 v[ROWS * 8]; }
+octets; // the same
 #include "chains.glsl"
 
 const uint B_AT = 2 * ROOM * 8; // the first octet of B
@@ -39,33 +44,37 @@ const uint B_LOADS = STAGE / LOCAL;
 
 SUM sums[32]; // of operation t of 16 rows i: 8·i + t
 
-uvec4 ahead[A_LOADS]; // the next piece's
-struct Rows { uvec4 v[B_LOADS]; };
+uvec4 lookahead[A_LOADS]; // the next piece's
+struct Rows {
+    uvec4 v[B_LOADS];
+};
 
-uint pieceRows;   // of values
+uint pieceRows; // of values
 uint octet, last; // where the invocation reads the stream's first piece, and the last octet that there is
-uint room;        // the group's first octet of shared memory
+uint room; // the group's first octet of shared memory
 
-// fetch begins to bring piece j. All invocations load, some what is not needed: the compiler waits for what is loaded in a branch.
+// fetch starts loading piece j. All invocations load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j) {
     uint from = octet + j * pieceRows * 8;
-    [[unroll]] for (uint i = 0; i < A_LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
+    [[unroll]] for (uint i = 0; i < A_LOADS; i++)
+        lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
 }
 
 // keep puts the piece that was fetched behind others of the group.
 void keep(uint others) {
     uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + others * n + t;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
-        if (i * 64 + t < n) octets.v[to + i * 64] = ahead[i];
+        if (i * 64 + t < n) octets.v[to + i * 64] = lookahead[i];
 }
 
-// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Invocations read past a piece too,
-// where B is.
+// move puts all pieces but the first where those before them were, and the one that was fetched behind them.
+// Invocations read past a piece too, where B is.
 void move() {
     uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + t;
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[A_LOADS];
-        [[unroll]] for (uint i = 0; i < A_LOADS; i++) x[i] = octets.v[to + n + i * 64];
+        [[unroll]] for (uint i = 0; i < A_LOADS; i++)
+            x[i] = octets.v[to + n + i * 64];
         [[unroll]] for (uint i = 0; i < A_LOADS; i++)
             if (i * 64 + t < n) octets.v[to + i * 64] = x[i];
         to += n;
@@ -73,7 +82,7 @@ void move() {
     keep(p.window - 1);
 }
 
-// fetchB begins to bring 32 rows of B. Rows past the last are the last: A has zeros there.
+// fetchB starts loading 32 rows of B. Rows past the last are the last: A has zeros there.
 Rows fetchB(uvec2 b, uint row) {
     Rows x;
     [[unroll]] for (uint i = 0; i < B_LOADS; i++)
@@ -92,19 +101,22 @@ void keepB(Rows x) {
 void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
     OPERAND_B y[8];
     [[unroll]] for (uint t = 0; t < 8; t += 2) {
-        f16vec2 r0 = unpackFloat2x16(b0[t / 2]), r1 = unpackFloat2x16(b1[t / 2]), r2 = unpackFloat2x16(b2[t / 2]), r3 = unpackFloat2x16(b3[t / 2]);
+        f16vec2 r0 = unpackFloat2x16(b0[t / 2]), r1 = unpackFloat2x16(b1[t / 2]), r2 = unpackFloat2x16(b2[t / 2]),
+                r3 = unpackFloat2x16(b3[t / 2]);
         y[t] = columnOf(r0.x, r1.x, r2.x, r3.x);
         y[t + 1] = columnOf(r0.y, r1.y, r2.y, r3.y);
     }
     [[unroll]] for (uint i = 0; i < 4; i++) {
         OPERAND_A x = tileOfA(mask, i, from);
-        [[unroll]] for (uint t = 0; t < 8; t++) sums[8 * i + t] = coopMatMulAdd(x, y[t], sums[8 * i + t]);
+        [[unroll]] for (uint t = 0; t < 8; t++)
+            sums[8 * i + t] = coopMatMulAdd(x, y[t], sums[8 * i + t]);
     }
 }
 
 // multiply adds the product of a part's stream.
-void multiply(uint group, uint part, uvec2 b, uint across) {
-    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps, steps = firstPiece(part + 1) * p.steps - first;
+void multiply(uint group, uint split, uvec2 b, uint across) {
+    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
+         steps = firstPiece(split + 1) * p.steps - first;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + gl_LocalInvocationIndex % 64, last = max(rowAt(streams()) * 8, 1) - 1;
@@ -140,19 +152,22 @@ void multiply(uint group, uint part, uvec2 b, uint across) {
 }
 
 void main() {
-    uint pairs = (p.groups + 1) / 2, blocks = pairs * ((p.n + 127) / 128), block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    uint pairs = (p.groups + 1) / 2, blocks = pairs * ((p.n + 127) / 128),
+         block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
     if (block >= blocks) return;
     uint base = block % ((p.n + 127) / 128) * 128, lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
-    uint down = gl_SubgroupID / 2, across = gl_SubgroupID % 2, number = block / ((p.n + 127) / 128) * 2 + down, group = min(number, p.groups - 1);
+    uint down = gl_SubgroupID / 2, across = gl_SubgroupID % 2, number = block / ((p.n + 127) / 128) * 2 + down,
+         group = min(number, p.groups - 1);
     // Columns past the leading dimension are read from its end instead; they are never stored.
     uvec2 b = at(uvec2(p.b), min(base / 8 + gl_LocalInvocationIndex % 16, p.ldb / 8 - 1), 16);
     room = down * ROOM * 8;
-    [[unroll]] for (uint i = 0; i < 32; i++) sums[i] = SUM(0.0);
-    for (uint part = 0; part < p.parts; part++) multiply(group, part, b, across);
+    [[unroll]] for (uint i = 0; i < 32; i++)
+        sums[i] = SUM(0.0);
+    for (uint split = 0; split < p.splits; split++) multiply(group, split, b, across);
     barrier();
 
-    // A lane has of row g + 8·h of 16, in operation t's elements 2·h and 2·h + 1, columns 16·q + t and 16·q + 8 + t. They go through
-    // shared memory, 16 rows after the other, so that the code is small.
+    // A lane has of row g + 8·h of 16, in operation t's elements 2·h and 2·h + 1, columns 16·q + t and 16·q + 8 + t.
+    // They go through shared memory, 16 rows after the other, so that the code is small.
     const uint pitch = 68;
     uint mine = gl_SubgroupID * 16 * pitch;
     [[dont_unroll]] for (uint i = 0; i < 4; i++) {
@@ -161,7 +176,8 @@ void main() {
                 words.v[mine + (8 * h + g) * pitch + 16 * q + t] = floatBitsToUint(sums[t][2 * h]);
                 words.v[mine + (8 * h + g) * pitch + 16 * q + 8 + t] = floatBitsToUint(sums[t][2 * h + 1]);
             }
-        [[unroll]] for (uint t = 0; t < 24; t++) sums[t] = sums[t + 8];
+        [[unroll]] for (uint t = 0; t < 24; t++)
+            sums[t] = sums[t + 8];
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         [[dont_unroll]] for (uint h = 0; h < 2; h++) {
@@ -169,8 +185,9 @@ void main() {
             if (number >= p.groups || row >= p.rows || j >= p.n) continue;
             [[dont_unroll]] for (uint c = 0; c < 16 && j + c < p.n; c += 8) {
                 float x[8];
-                [[unroll]] for (uint e = 0; e < 8; e++) x[e] = uintBitsToFloat(words.v[mine + (8 * h + g) * pitch + 16 * q + c + e]);
-                addRest(row, 0, 1, j + c, x);
+                [[unroll]] for (uint e = 0; e < 8; e++)
+                    x[e] = uintBitsToFloat(words.v[mine + (8 * h + g) * pitch + 16 * q + c + e]);
+                addRemainder(row, 0, 1, j + c, x);
                 vec4 y = vec4(x[0], x[1], x[2], x[3]);
                 [[dont_unroll]] for (uint e = c; e < c + 8 && j + e < p.n; e += 4) {
                     y = repair(group, r, j + e, y);

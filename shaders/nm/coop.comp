@@ -1,11 +1,11 @@
-// N:M × dense on cooperative matrices for units of a multiple of ROWS rows (nmSPARSE §3.3), f16 with sums in f32.
-//
-// A workgroup multiplies ROWS rows of a panel by COLS columns. A stage is STAGE condensed columns: their rows of B are
-// gathered into shared memory with 128-bit loads, each once for all rows, and their values, beside them, are a dense
-// matrix as they are. While one stage is multiplied, the next is on its way to registers, and the column numbers of the
-// one after it. Each of SUBS subgroups has COLS/SUBS columns.
-//
-// The device's matrix operation is TM×TN×TK. SWAP = 1 computes Cᵀ = Bᵀ·Aᵀ, so that rows of A lie on TN.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of a multiple of ROWS rows (nmSPARSE §3.3),
+// f16, sums in f32, on cooperative matrices (TM × TN × TK).
+// Tile: a workgroup computes (ROWS × COLS) of a panel, each of SUBS subgroups (ROWS × COLS/SUBS). SWAP = 1 computes Cᵀ
+// = Bᵀ·Aᵀ, so that rows of A lie on TN.
+// Data movement: a stage is STAGE condensed columns: their rows of B are gathered into shared memory with 128-bit
+// loads, each once for all rows, with their values beside them as a dense matrix. The next stage is prefetched to
+// registers, and the column numbers of the one after it.
+// Bound by: gathers of rows of B, then shared memory.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -25,26 +25,25 @@ layout(constant_id = 4) const uint TK = 16;
 layout(constant_id = 5) const uint SWAP = 0;
 layout(constant_id = 6) const uint COLS = 128;
 layout(constant_id = 7) const uint SUBS = 4;
-layout(constant_id = 8) const uint STAGE = 32;    // a multiple of TK
+layout(constant_id = 8) const uint STAGE = 32; // a multiple of TK
 layout(constant_id = 9) const uint SHARED = 1408; // uvec4 of shared memory: what the table computes
 
 #define ELEM F16
 #include "nm.glsl"
 #include "../include/store_halves.glsl"
 
-
 // Two stages of B's rows and of values; at the end PART rows of C in f32. A row has one uvec4 more than it needs, which
 // spreads columns over the banks.
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint A_ROW = ROWS / 8;                       // uvec4 of a condensed column's values
+const uint A_ROW = ROWS / 8; // uvec4 of a condensed column's values
 const uint A_PITCH = A_ROW + 1;
 const uint B_ROW = COLS / 8;
 const uint B_PITCH = B_ROW + 1;
-const uint B_LOADS = STAGE * B_ROW / LOCAL;        // uvec4 of B that each invocation brings to a stage: whole
+const uint B_LOADS = STAGE * B_ROW / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
 const uint A_LOADS = (STAGE * A_ROW + LOCAL - 1) / LOCAL;
-const uint SIZE = STAGE * (A_PITCH + B_PITCH);     // of a stage
+const uint SIZE = STAGE * (A_PITCH + B_PITCH); // of a stage
 
 const uint TILE_COLS = SWAP * TM + (1 - SWAP) * TN;
 const uint TILE_ROWS = SWAP * TN + (1 - SWAP) * TM;
@@ -69,12 +68,14 @@ void main() {
     bool busy = base + sub * (COLS / SUBS) < p.n; // else the subgroup's columns do not exist
 
     SUM sums[ACROSS * DOWN];
-    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
+        sums[i] = SUM(0.0);
 
-    // Step s brings the columns of stage s, loads what belongs to those of stage s-1, stores stage s-2 and multiplies it.
+    // Step s loads the columns of stage s and the values and rows of stage s-1, stores stage s-2 and multiplies it.
     uint column[B_LOADS];
     uvec4 rows[B_LOADS], values[A_LOADS];
-    [[unroll]] for (uint i = 0; i < B_LOADS; i++) column[i] = NONE;
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++)
+        column[i] = NONE;
     uint stages = (a.count + STAGE - 1) / STAGE;
     for (uint s = 0; s < stages + 2 && stages > 0; s++) {
         uint stage = (s & 1u) * SIZE;
@@ -99,7 +100,8 @@ void main() {
         [[unroll]] for (uint i = 0; i < A_LOADS; i++) {
             uint to = i * LOCAL + t, k = (s - 1) * STAGE + to / A_ROW;
             values[i] = uvec4(0);
-            if (s >= 1 && to < STAGE * A_ROW && k < a.count) values[i] = Octets(at(a.values, k, p.tall * 2)).v[r0 / 8 + to % A_ROW];
+            if (s >= 1 && to < STAGE * A_ROW && k < a.count)
+                values[i] = Octets(at(a.values, k, p.tall * 2)).v[r0 / 8 + to % A_ROW];
         }
         if (s < 2 || !busy) continue;
         [[unroll]] for (uint k = 0; k < STAGE; k += TK) {

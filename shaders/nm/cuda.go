@@ -99,7 +99,7 @@ func fews(t dtype.Type) []*spec.Variant {
 		exchange := include.ExchangeBytes(fewRows, c.cols, c.parts)
 		x := cudaVariant("few24.cu", fmt.Sprintf("cuda_24_n%d_parts%d_%v", c.cols, c.parts, t), t, 10, c.stages*64*(fewRows+2*c.cols)+256+exchange, []spec.Const{
 			spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", fewRows), spec.Define("COLS", c.cols),
-			spec.Define("STAGES", c.stages), spec.Define("PARTS", c.parts), spec.Define("RESIDENT", c.resident), spec.Define("EXCHANGE", exchange),
+			spec.Define("STAGES", c.stages), spec.Define("SPLITS", c.parts), spec.Define("RESIDENT", c.resident), spec.Define("EXCHANGE", exchange),
 		})
 		x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 		x.Maps, x.Overlaps = 1, true

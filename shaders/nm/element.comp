@@ -1,11 +1,11 @@
-// N:M × dense on scalar units for single entries (nmSPARSE §3.2).
-//
-// An invocation multiplies one row by 4·QUADS columns. Every row has the same slots in every group of columns, so all
-// invocations of a workgroup, at one slot, read rows of B out of the same p.every: the workgroup brings the rows of B of
-// as many groups as DEPTH rows hold to shared memory, columns by fours, each four's rows next to each other, so that the
-// reads of neighbours lie in different banks or in the same place.
-//
-// ELEM is the type of A and B.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in single entries (nmSPARSE §3.2), f32, f16 or bf16 on
+// scalar units.
+// Tile: an invocation computes (1 × 4·QUADS).
+// Data movement: every row has the same slots in every group, so all invocations of a workgroup read rows of B out of
+// the same p.every at one slot: the rows of B of as many groups as DEPTH holds are loaded into shared memory, columns
+// by fours, the rows of each four next to each other, so that neighbours read different banks or the same place.
+// Bound by: FMA and the shared-memory reads that feed it.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -31,12 +31,14 @@ void main() {
     uint per = DEPTH / p.every, depth = per * p.every; // of a stage: groups, rows of B
 
     vec4 acc[QUADS];
-    [[unroll]] for (uint i = 0; i < QUADS; i++) acc[i] = vec4(0);
+    [[unroll]] for (uint i = 0; i < QUADS; i++)
+        acc[i] = vec4(0);
     for (uint g = 0; g < p.groups; g += per) {
         barrier();
         for (uint i = gl_LocalInvocationIndex; i < quads * depth; i += LOCAL) {
             uint k = g * p.every + i / quads;
-            rows[i % quads * PITCH + i / quads] = k < p.cols ? quad(rowOfB(k), min(base / 4 + i % quads, p.ldb / 4 - 1)) : vec4(0);
+            rows[i % quads * PITCH + i / quads] =
+                k < p.cols ? quad(rowOfB(k), min(base / 4 + i % quads, p.ldb / 4 - 1)) : vec4(0);
         }
         barrier();
         uint last = min(g + per, p.groups) * p.keep;

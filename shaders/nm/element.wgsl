@@ -1,6 +1,9 @@
-// N:M × dense through WebGPU for single entries: the same work as element.comp. A template over QUADS, the fours of
-// columns of an invocation; DEPTH, the rows of B brought to workgroup memory at a time; PITCH = DEPTH+1; CELLS = QUADS·PITCH; and ELEM.
-// Sums have names of their own, since an array would lie in memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in single entries, f32, f16 or bf16 through WebGPU.
+// Tile: an invocation computes (1 × 4·QUADS), as element.comp.
+// Data movement: DEPTH rows of B at a time go through workgroup memory.
+// Bound by: FMA and the workgroup-memory reads that feed it.
+// Template: QUADS, DEPTH, PITCH = DEPTH+1, CELLS = QUADS·PITCH, ELEM. Sums have names of their own, since an array
+// would lie in memory.
 
 const ELEM = {{.ELEM}}u;
 const QUADS = {{.QUADS}}u;

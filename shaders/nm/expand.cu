@@ -1,14 +1,11 @@
-// N:M × dense on tensor cores for single entries of 16 bits (EW).
-//
-// nmSPARSE multiplies single entries on scalar cores. Where products are cheap and what they fetch is dear, it is
-// better to put a tile of A together again: a block multiplies ROWS rows by WIDTH columns, a stage of as many groups
-// as DEPTH columns of A hold at a time. A warp clears its share of the tile's rows in shared memory and drops their
-// values into place, while the stage before is multiplied as a dense one. So A's memory traffic shrinks as N:M
-// allows, and the multiply takes as long as a dense one.
-//
-// Few columns have a schedule of their own (narrow.cuh).
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), NARROW_ROWS. Dynamic shared memory: SHARED_BYTES.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in single entries (EW), f16 or bf16 on tensor cores.
+// Tile: a CTA computes (ROWS × WIDTH). A stage is as many groups as DEPTH columns of A hold. Few columns have a
+// schedule of their own (narrow.cuh).
+// Data movement: a warp clears its rows of the stage's tile of A in shared memory and scatters their values into it,
+// while the stage before is multiplied as a dense one. nmSPARSE multiplies single entries on scalar cores; where tensor
+// cores make products cheap, expanding A is faster.
+// Bound by: dense tensor-core rate. A's memory traffic shrinks as N:M allows.
+// Constants: ENTRY, ELEM (half.cuh), NARROW_ROWS. Dynamic shared memory: SHARED_BYTES.
 
 #include "nm.cuh"
 
@@ -16,13 +13,13 @@
 #define DEPTH 64
 #define WARPS 16
 #define THREADS (32 * WARPS)
-#define STAGES 3                       // of B
+#define STAGES 3 // of B
 #define MOST_COLS 128
-#define A_BYTES (ROWS * DEPTH * 2)     // of a tile; there are two
-#define SLAB (DEPTH * 128)             // bytes of 64 columns of B
+#define A_BYTES (ROWS * DEPTH * 2) // of a tile; there are two
+#define SLAB (DEPTH * 128) // bytes of 64 columns of B
 #define SHARED_BYTES (2 * A_BYTES + STAGES * DEPTH * MOST_COLS * 2)
 #define NARROW_BYTES SHARED_BYTES
-#define SHARE (ROWS / WARPS)           // rows that a warp puts together
+#define SHARE (ROWS / WARPS) // rows that a warp puts together
 #define TASKS (SHARE * DEPTH / 8 / 32) // of a lane: 8 slots each, at most
 
 #include "narrow.cuh"
@@ -38,8 +35,8 @@ __device__ __forceinline__ u32 a_at(u32 row, u32 k) { return row * 128 + ((k >> 
 __device__ __forceinline__ u32 b_at(u32 k, u32 c) { return (c >> 3) * SLAB + k * 128 + ((c ^ k) & 7) * 16; }
 
 template <int WIDTH>
-__device__ __forceinline__ void wide(const u16 *values, const u32 *index, const u32 *mask, const u16 *b, Dest to, const Params &p,
-                                     unsigned char *smem) {
+__device__ __forceinline__ void wide(const u16 *values, const u32 *index, const u32 *mask, const u16 *b, Dest to,
+                                     const Params &p, unsigned char *smem) {
     constexpr int WARP_ROWS = WIDTH >= 128 ? 32 : 16, WARP_COLS = WIDTH >= 128 ? 32 : 16;
     constexpr int B_CHUNKS = WIDTH / 8, B_STEP = THREADS / B_CHUNKS < DEPTH ? THREADS / B_CHUNKS : DEPTH;
     constexpr u32 B_BYTES = (WIDTH + 63) / 64 * SLAB;
@@ -71,7 +68,9 @@ __device__ __forceinline__ void wide(const u16 *values, const u32 *index, const 
             u32 at = i * 32 + lane, eight = at & ((1u << log) - 1), row = first + warp * SHARE + (at >> log);
             u32 slot = stage * slots + 8 * eight;
             Task &x = task[i];
-            x.count = at >> log < SHARE && row < p.rows && slot < count ? min(8, min((int)(slots - 8 * eight), (int)(count - slot))) : 0;
+            x.count = at >> log < SHARE && row < p.rows && slot < count
+                          ? min(8, min((int)(slots - 8 * eight), (int)(count - slot)))
+                          : 0;
             if (x.count <= 0) continue;
             const u16 *from = values + (u64)row * count + slot;
             const u32 *is = index + (u64)row * words;
@@ -132,13 +131,16 @@ __device__ __forceinline__ void wide(const u16 *values, const u32 *index, const 
         for (int k = 0; k < DEPTH; k += 16) {
             u32 x[WARP_ROWS / 16][4], y[WARP_COLS / 16][4];
 #pragma unroll
-            for (int i = 0; i < WARP_ROWS / 16; i++) ldmatrix(x[i], a + a_at(wr + 16 * i + 8 * (m & 1) + r, k + 8 * (m >> 1)));
+            for (int i = 0; i < WARP_ROWS / 16; i++)
+                ldmatrix(x[i], a + a_at(wr + 16 * i + 8 * (m & 1) + r, k + 8 * (m >> 1)));
 #pragma unroll
-            for (int j = 0; j < WARP_COLS / 16; j++) ldmatrix_trans(y[j], from + b_at(k + 8 * (m & 1) + r, wc / 8 + 2 * j + (m >> 1)));
+            for (int j = 0; j < WARP_COLS / 16; j++)
+                ldmatrix_trans(y[j], from + b_at(k + 8 * (m & 1) + r, wc / 8 + 2 * j + (m >> 1)));
 #pragma unroll
             for (int i = 0; i < WARP_ROWS / 16; i++)
 #pragma unroll
-                for (int j = 0; j < WARP_COLS / 8; j++) mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+                for (int j = 0; j < WARP_COLS / 8; j++)
+                    mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         }
     }
     copy_wait<0>();
@@ -146,8 +148,9 @@ __device__ __forceinline__ void wide(const u16 *values, const u32 *index, const 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     if (blockIdx.x + blockIdx.z * p.width >= p.blocks) return;
     if (is_narrow(p)) narrow(values, index, mask, b, {c, bias}, p, smem);

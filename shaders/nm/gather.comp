@@ -1,8 +1,9 @@
-// N:M × dense for units of 16 rows, with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A subgroup multiplies a panel of 16 rows by 64 columns. So few rows do not pay for bringing B to shared memory, as
-// lanes.comp does: lane (g, t) reads the rows of B of its four columns of a step, 4t to 4t+3, from where they are. Values
-// and columns are as lanes.comp has them.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of 16 rows, f16, sums in f32, on cooperative
+// matrices of a known lane layout (../include/lanes.glsl).
+// Tile: a subgroup computes a panel (16 × 64).
+// Data movement: lane (g, t) reads the rows of B of its four columns of a step, 4t to 4t + 3, straight from memory: 16
+// rows do not pay for staging B in shared memory as lanes.comp does. Values and columns are packed as for lanes.comp.
+// Bound by: gathers of rows of B.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -22,20 +23,22 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-
 const uint PITCH = 17; // of 64 columns of C, in vec4
 shared vec4 mem[ROWS * PITCH];
 
 SUM sums[8]; // of rows 0 to 7, then 8 to 15
-uvec2 b;     // address of the lane's columns of B's first row
+uvec2 b; // address of the lane's columns of B's first row
 
-struct Step { uvec4 rows[4], values; };
+struct Step {
+    uvec4 rows[4], values;
+};
 
 uvec4 columns(Panel a, uint s) { return Octets(a.places).v[s * 4 + (gl_SubgroupInvocationID & 3)]; }
 
 Step fetch(Panel a, uint s, uvec4 k) {
     Step x;
-    [[unroll]] for (uint i = 0; i < 4; i++) x.rows[i] = Octets(at(b, k[i], 2 * p.ldb)).v[0];
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        x.rows[i] = Octets(at(b, k[i], 2 * p.ldb)).v[0];
     x.values = Octets(a.values).v[s * 32 + gl_SubgroupInvocationID];
     return x;
 }
@@ -57,7 +60,8 @@ void main() {
     Panel a = panelOf(block);
     // Columns past the leading dimension are read from its end instead; they are never stored.
     b = at(uvec2(p.b), min(base / 8 + g, p.ldb / 8 - 1), 16);
-    [[unroll]] for (uint i = 0; i < 8; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 8; i++)
+        sums[i] = SUM(0.0);
 
     // Two steps are under way, and the columns of the one after them. Panels have an even number of steps.
     uint steps = (a.count + 31) / 32 * 2;
@@ -76,9 +80,8 @@ void main() {
     }
 
     [[unroll]] for (uint h = 0; h < 2; h++)
-        [[unroll]] for (uint e = 0; e < 2; e++)
-            [[unroll]] for (uint i = 0; i < 2; i++)
-                mem[(8 * h + 2 * t + e) * PITCH + 2 * g + i] = quadOf(sums[4 * h + 2 * i], sums[4 * h + 2 * i + 1], e);
+        [[unroll]] for (uint e = 0; e < 2; e++) [[unroll]] for (uint i = 0; i < 2; i++)
+            mem[(8 * h + 2 * t + e) * PITCH + 2 * g + i] = quadOf(sums[4 * h + 2 * i], sums[4 * h + 2 * i + 1], e);
     barrier();
     for (uint i = lane; i < ROWS * 16; i += 32) {
         uint r = i / 16, j = base + 4 * (i % 16);

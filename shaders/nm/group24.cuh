@@ -2,13 +2,13 @@
 
 #pragma once
 #include "nm.cuh"
-#include "rest.cuh"
+#include "remainder.cuh"
 #include "../include/hopper_sparse.cuh"
 
 // A piece is 64 rows by 64 columns; four of them, of 256 rows, follow each other before the next columns.
 #define PIECE_VALUES 4096 // bytes
 
-#define DEPTH 64           // columns of A of a stage
+#define DEPTH 64 // columns of A of a stage
 #define SLAB (DEPTH * 128) // bytes of 64 columns of B
 
 // pieces24 is the pieces that a row has, fours24 the words of four places that a lane has.
@@ -35,17 +35,23 @@ struct EntriesGroup24 {
         for (u32 slot = 0; slot < count; slot++) {
             if (!(bits[slot >> 5] >> (slot & 31) & 1)) continue;
             u32 piece = slot / 32, in = slot % 32;
-            u16 value = values[((panel * pieces24(*p) + piece) * 4 + sub) * (PIECE_VALUES / 2) + in / 8 * 512 + r * 8 + in % 8];
-            u32 word = index[(((panel * fours24(*p) + piece / 4) * 4 + sub) * 128 + r / 16 * 32 + r % 8 * 4 + in / 8) * 4 + piece % 4];
+            u16 value =
+                values[((panel * pieces24(*p) + piece) * 4 + sub) * (PIECE_VALUES / 2) + in / 8 * 512 + r * 8 + in % 8];
+            u32 word =
+                index[(((panel * fours24(*p) + piece / 4) * 4 + sub) * 128 + r / 16 * 32 + r % 8 * 4 + in / 8) * 4 +
+                      piece % 4];
             u32 place = word >> (16 * (r / 8 % 2) + in % 8 * 2) & 3;
             s.add(to_float(value), to_float(b[(u64)(slot / 2 * 4 + place) * p->ldb + col]));
         }
     }
 };
 
-// load_places brings the places of four steps to a lane. (Not before what stands before it.)
+// load_places loads the places of four steps for a lane. (Not before what stands before it.)
 __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
-    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(from) : "memory");
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "l"(from)
+                 : "memory");
 }
 
 // multiply_pieces begins to add the products of TALL pieces, from a on in shared memory, and a slab of B: x[i][at] is a
@@ -55,19 +61,22 @@ __device__ __forceinline__ void multiply_pieces(float (&acc)[TALL][N][4], u32 a,
                                                 int at) {
     wgmma_fence();
 #pragma unroll
-    for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
+    for (int i = 0; i < TALL; i++)
+        wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
 #pragma unroll
     for (int i = 0; i < TALL; i++)
-        wgmma_sparse<ELEM, 1>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), x[i][at]);
+        wgmma_sparse<ELEM, 1>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB),
+                              x[i][at]);
     wgmma_commit();
 }
 
-// four_steps does steps, the places of the four after next on their way: look(four, places) loads them, and step(k, places, at,
-// those of the step before, at) multiplies. The instructions read registers as they run, so these are not loaded before
-// step has waited for who reads them.
-template <int TALL, class L, class S> __device__ __forceinline__ void four_steps(u32 steps, u32 (&places)[2][TALL][4], L look, S step) {
+// four_steps does steps, the places of the four after next on their way: look(four, places) loads them, and step(k,
+// places, at, those of the step before, at) multiplies. The instructions read registers as they run, so these are not
+// loaded before step has waited for who reads them.
+template <int TALL, class L, class S>
+__device__ __forceinline__ void four_steps(u32 steps, u32 (&places)[2][TALL][4], L look, S step) {
     if (steps > 0) look(0, places[0]);
-    auto four = [&](u32 k, u32 (&x)[TALL][4], u32 (&y)[TALL][4]) {
+    auto four = [&](u32 k, u32(&x)[TALL][4], u32(&y)[TALL][4]) {
         if (k >= steps) return;
         step(k, x, 0, y, 3);
         if (k + 4 < steps) look(k / 4 + 1, y);

@@ -1,32 +1,38 @@
-// group24.cu for few columns: a tile for each cluster, of WIDTH columns (64 or 128). So that there is work for the whole device, the
-// two blocks of a cluster share A's columns, 256 at a time in turn. With DEEP = 1 a tile has 128 rows, half of which each
-// group of warps multiplies; with DEEP = 2 it has 64, and the groups share A's columns too. What the PARTS = 2·DEEP groups with the
-// same rows have summed is then exchanged: each adds up the sums of its part of the columns, in a fixed order.
+// group24.cu for few columns: a cluster computes (128 or 64 × WIDTH), WIDTH = 64 or 128, and its two CTAs split A's
+// columns, 256 at a time in turn, so that there is work for the whole device. With DEEP = 1 a tile has 128 rows, half
+// of which each consumer warpgroup multiplies; with DEEP = 2 it has 64, and the warpgroups split A's columns too. The
+// SPLITS = 2·DEEP warpgroups with the same rows then exchange partial sums: each adds those of its share of the
+// columns, in a fixed order.
 
 #pragma once
 
 template <int WIDTH, int DEEP> struct Few {
     static constexpr u32 TALL = 1; // pieces of 64 rows of a group
-    static constexpr u32 PIECES = TALL * 2 / DEEP, TILE_ROWS = 64 * PIECES, PARTS = 2 * DEEP;
+    static constexpr u32 PIECES = TALL * 2 / DEEP, TILE_ROWS = 64 * PIECES, SPLITS = 2 * DEEP;
     static constexpr u32 TILE = WIDTH / 64 * SLAB, STAGE_BYTES = TILE + PIECES * PIECE_VALUES;
-    static constexpr u32 ROOM = SHARED_BYTES / STAGE_BYTES / DEEP, RING = ROOM < MOST_STAGES / DEEP ? ROOM : MOST_STAGES / DEEP; // stages of a share
-    static constexpr u32 EIGHTS = WIDTH / 8 / PARTS; // tiles of 8 columns of a part
+    static constexpr u32 ROOM = SHARED_BYTES / STAGE_BYTES / DEEP,
+                         RING = ROOM < MOST_STAGES / DEEP ? ROOM : MOST_STAGES / DEEP; // stages of a share
+    static constexpr u32 EIGHTS = WIDTH / 8 / SPLITS; // tiles of 8 columns of a part
     static constexpr u32 SUMS = TALL * (WIDTH / 8) * 128 * 16; // bytes, of a group: by tile, then thread
     static_assert(CLUSTER == 2, "two blocks");
     static_assert(2 * SUMS <= SHARED_BYTES && RING >= 2 && EIGHTS % 2 == 0, "sums are written where stages were");
 
-    u32 ring, full, empty;
+    u32 pipeline, full, empty;
     u32 rank, row, col, steps;
 
-    __device__ __forceinline__ Few(u32 smem, const Params &p) : ring(smem), full(ring + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
+    __device__ __forceinline__ Few(u32 smem, const Params &p)
+        : pipeline(smem), full(pipeline + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
         rank = blockIdx.x % 2, row = blockIdx.x / 2 % p.blocks * TILE_ROWS, col = blockIdx.x / 2 / p.blocks * WIDTH;
         steps = pieces24(p);
     }
-    // A's columns are cut into PARTS shares. first is the first step of one, of_share the number of its steps; step i is at(share, i).
+    // A's columns are cut into SPLITS shares. first is the first step of one, of_share the number of its steps; step i
+    // is at(share, i).
     __device__ __forceinline__ u32 share(u32 group) const { return DEEP * rank + group % DEEP; }
     __device__ __forceinline__ u32 first(u32 share) const { return 4 * share; }
-    __device__ __forceinline__ u32 of_share(u32 share) const { return steps / (4 * PARTS) * 4 + min(max(steps % (4 * PARTS), first(share)) - first(share), 4); }
-    __device__ __forceinline__ u32 at(u32 share, u32 i) const { return i / 4 * (4 * PARTS) + first(share) + i % 4; }
+    __device__ __forceinline__ u32 of_share(u32 share) const {
+        return steps / (4 * SPLITS) * 4 + min(max(steps % (4 * SPLITS), first(share)) - first(share), 4);
+    }
+    __device__ __forceinline__ u32 at(u32 share, u32 i) const { return i / 4 * (4 * SPLITS) + first(share) + i % 4; }
 
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < DEEP * RING; s++) {
@@ -36,12 +42,14 @@ template <int WIDTH, int DEEP> struct Few {
         barrier_fence();
     }
 
-    __device__ __forceinline__ void bring(const unsigned char *values, const TileMap *map, const Params &p) const {
+    __device__ __forceinline__ void produce(const unsigned char *values, const TileMap *map, const Params &p) const {
         u32 stage = 0, parity = 1, slabs = slabs_inside(p, col, WIDTH / 64);
         auto left = [&](u32 s, u32 k) {
             u32 bar = full + 8 * s;
             barrier_expect(bar, slabs * SLAB + PIECES * PIECE_VALUES);
-            bulk_copy(ring + s * STAGE_BYTES + TILE, values + (((u64)(row / 256) * steps + k) * 4 + row % 256 / 64) * PIECE_VALUES, PIECES * PIECE_VALUES, bar, 1 << rank);
+            bulk_copy(pipeline + s * STAGE_BYTES + TILE,
+                      values + (((u64)(row / 256) * steps + k) * 4 + row % 256 / 64) * PIECE_VALUES,
+                      PIECES * PIECE_VALUES, bar, 1 << rank);
         };
         for (u32 i = 0; i < RING; i++)
             for (u32 d = 0; d < DEEP; d++)
@@ -50,7 +58,7 @@ template <int WIDTH, int DEEP> struct Few {
         for (u32 i = 0; i < of_share(share(0)); i++) { // the others have no more
             for (u32 d = 0; d < DEEP; d++) {
                 if (i >= of_share(share(d))) continue;
-                u32 k = at(share(d), i), s = d * RING + stage, to = ring + s * STAGE_BYTES, bar = full + 8 * s;
+                u32 k = at(share(d), i), s = d * RING + stage, to = pipeline + s * STAGE_BYTES, bar = full + 8 * s;
                 if (i >= RING) {
                     barrier_wait(empty + 8 * s, parity);
                     left(s, k);
@@ -62,23 +70,28 @@ template <int WIDTH, int DEEP> struct Few {
     }
 
     // multiply is the work of group 0 or 1. All threads of the cluster meet once, here or elsewhere.
-    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, REST rest, F recompute) const {
+    template <class F>
+    __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p,
+                                             REMAINDER remainder, F recompute) const {
         float acc[TALL][WIDTH / 8][4] = {};
-        u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before, mine = share(group), down = DEEP == 1 ? group * TALL : 0;
-        const uint4 *from = places + (((u64)(row / 256) * fours24(p) + first(mine) / 4) * 4 + row % 256 / 64 + down) * 128 + lane;
-        u32 strip = row + down * 64 + lane / 32 * 16, part = col + mine * EIGHTS * 8; // what the warp stores in the end
-        auto more = rest.template gather<TALL, 64, EIGHTS>(p);
+        u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before, mine = share(group),
+            down = DEEP == 1 ? group * TALL : 0;
+        const uint4 *from =
+            places + (((u64)(row / 256) * fours24(p) + first(mine) / 4) * 4 + row % 256 / 64 + down) * 128 + lane;
+        u32 strip = row + down * 64 + lane / 32 * 16,
+            split = col + mine * EIGHTS * 8; // what the warp stores in the end
+        auto more = remainder.template gather<TALL, 64, EIGHTS>(p);
         more.look(strip);
         more.find();
         launches_before(); // what it reads of B, and C, the launches before may still write and read
         launches_after();
-        more.start(part);
-        auto look = [&](u32 four, u32 (&x)[TALL][4]) {
+        more.start(split);
+        auto look = [&](u32 four, u32(&x)[TALL][4]) {
 #pragma unroll
-            for (int i = 0; i < TALL; i++) load_places(x[i], from + (u64)four * PARTS * 512 + i * 128);
+            for (int i = 0; i < TALL; i++) load_places(x[i], from + (u64)four * SPLITS * 512 + i * 128);
         };
-        auto step = [&](u32 k, u32 (&x)[TALL][4], int at, u32 (&y)[TALL][4], int last) {
-            u32 s = group % DEEP * RING + stage, b = ring + s * STAGE_BYTES, a = b + TILE + down * PIECE_VALUES;
+        auto step = [&](u32 k, u32(&x)[TALL][4], int at, u32(&y)[TALL][4], int last) {
+            u32 s = group % DEEP * RING + stage, b = pipeline + s * STAGE_BYTES, a = b + TILE + down * PIECE_VALUES;
             barrier_wait(full + 8 * s, parity);
             multiply_pieces(acc, a, b, x, at);
             if (k > 0) {
@@ -96,48 +109,51 @@ template <int WIDTH, int DEEP> struct Few {
         for (int i = 0; i < TALL; i++) wgmma_hold(acc[i]);
         group_sync(2 * 128, 1); // nothing is read of the stages any more, and nothing more comes
 #pragma unroll
-        for (u32 s = 0; s < PARTS; s++)
-            if (s != mine) give(acc, s, ring + group * SUMS + lane * 16);
+        for (u32 s = 0; s < SPLITS; s++)
+            if (s != mine) give(acc, s, pipeline + group * SUMS + lane * 16);
         __syncwarp();
         cluster_sync();
 #pragma unroll
-        for (u32 s = 0; s < PARTS; s++)
+        for (u32 s = 0; s < SPLITS; s++)
             if (s == mine) {
                 float sums[TALL][EIGHTS][4];
                 take(sums, acc, s, group, lane);
                 more.add(sums);
 #pragma unroll
-                for (int i = 0; i < TALL; i++) store_inside(sums[i], to, p, strip + i * 64, part, recompute);
+                for (int i = 0; i < TALL; i++) store_inside(sums[i], to, p, strip + i * 64, split, recompute);
             }
     }
 
     // give writes the sums of a part to shared memory, for the group that adds them up.
-    static __device__ __forceinline__ void give(const float (&acc)[TALL][WIDTH / 8][4], u32 part, u32 to) {
+    static __device__ __forceinline__ void give(const float (&acc)[TALL][WIDTH / 8][4], u32 split, u32 to) {
 #pragma unroll
         for (u32 i = 0; i < TALL; i++)
 #pragma unroll
-            for (u32 j = part * EIGHTS; j < (part + 1) * EIGHTS; j++)
-                asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + (i * (WIDTH / 8) + j) * 2048), "f"(acc[i][j][0]), "f"(acc[i][j][1]),
-                             "f"(acc[i][j][2]), "f"(acc[i][j][3])
+            for (u32 j = split * EIGHTS; j < (split + 1) * EIGHTS; j++)
+                asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + (i * (WIDTH / 8) + j) * 2048),
+                             "f"(acc[i][j][0]), "f"(acc[i][j][1]), "f"(acc[i][j][2]), "f"(acc[i][j][3])
                              : "memory");
     }
 
     // take adds up the sums of the group's own part.
-    __device__ __forceinline__ void take(float (&sums)[TALL][EIGHTS][4], const float (&acc)[TALL][WIDTH / 8][4], u32 part, u32 group, u32 lane) const {
+    __device__ __forceinline__ void take(float (&sums)[TALL][EIGHTS][4], const float (&acc)[TALL][WIDTH / 8][4],
+                                         u32 split, u32 group, u32 lane) const {
 #pragma unroll
         for (u32 i = 0; i < TALL; i++)
 #pragma unroll
             for (u32 j = 0; j < EIGHTS; j++) {
-                float4 other[PARTS];
-                u32 tile = i * (WIDTH / 8) + part * EIGHTS + j;
+                float4 other[SPLITS];
+                u32 tile = i * (WIDTH / 8) + split * EIGHTS + j;
 #pragma unroll
-                for (u32 s = 0; s < PARTS; s++)
-                    if (s != part) other[s] = cluster_load4(ring + (DEEP == 1 ? group : s % 2) * SUMS + tile * 2048 + lane * 16, s / DEEP);
+                for (u32 s = 0; s < SPLITS; s++)
+                    if (s != split)
+                        other[s] = cluster_load4(
+                            pipeline + (DEEP == 1 ? group : s % 2) * SUMS + tile * 2048 + lane * 16, s / DEEP);
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
                     float x = 0;
 #pragma unroll
-                    for (u32 s = 0; s < PARTS; s++) x += s == part ? acc[i][part * EIGHTS + j][e] : (&other[s].x)[e];
+                    for (u32 s = 0; s < SPLITS; s++) x += s == split ? acc[i][split * EIGHTS + j][e] : (&other[s].x)[e];
                     sums[i][j][e] = x;
                 }
             }

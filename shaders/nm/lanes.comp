@@ -1,16 +1,17 @@
-// N:M × dense with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32: units of ROWS rows, or, with
-// SPARSE24 defined, 2:4 as sparse24.cu has it.
-//
-// A workgroup of DOWN·ACROSS subgroups multiplies ROWS rows by 64·ACROSS columns; a subgroup, ROWS/DOWN rows by 64
-// columns. A stage is 32 columns of A, condensed ones or, for 2:4, all: their rows of B are copied to shared memory for
-// all subgroups. While one stage is multiplied, the next is on its way to registers, and the column numbers of the one
-// after it. A step is 16 columns, of which lane (g, t) has four, 4t to 4t+3. Row 4t + i of a step is staged as its row
-// 4i + t, and staged rows are 32 bytes more than a multiple of 128 apart, so that the rows that the lanes of a quad read
-// together are in different banks.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of ROWS rows, or 2:4 (SPARSE24, packed as for
+// sparse24.cu), f16, sums in f32, on cooperative matrices of a known lane layout (../include/lanes.glsl).
+// Tile: a workgroup of DOWN·ACROSS subgroups computes (ROWS × 64·ACROSS), a subgroup (ROWS/DOWN × 64). A step is 16
+// columns of A, of which lane (g, t) has four, 4t to 4t + 3.
+// Data movement: a stage is 32 columns of A, condensed ones or, for 2:4, all: their rows of B are copied to shared
+// memory for all subgroups. The next stage is prefetched to registers, and the column numbers of the one after it. Row
+// 4t + i of a step is staged as its row 4i + t, and staged rows are 32 bytes more than a multiple of 128 apart, so that
+// the rows that the lanes of a quad read together are in different banks.
+// Bound by: gathers of rows of B, then shared memory.
 //
 // A's values come in the order in which lanes hold them: in units of many rows, lane l has 8 halves of each 16 rows and
-// step, those of row g, then those of row g + 8; places are the columns' numbers, for whole stages (lanes.go). Of 2:4 it has as many of two steps, and a word of places
-// for each (sparse24.go); it puts its quad of columns together from the two entries.
+// step, those of row g, then those of row g + 8; places are the columns' numbers, for whole stages (lanes.go). Of 2:4 a
+// lane has 8 halves of two steps, and a word of places for each (sparse24.go); it makes its quad of columns from the
+// two entries.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -26,7 +27,8 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint ROWS = 64;
 layout(constant_id = 2) const uint DOWN = 2;
 layout(constant_id = 3) const uint ACROSS = 2;
-layout(constant_id = 4) const uint SHARED = 1152; // uvec4 of shared memory: two stages, or 16 rows of C for each subgroup
+layout(constant_id = 4) const uint SHARED =
+    1152; // uvec4 of shared memory: two stages, or 16 rows of C for each subgroup
 
 #define ELEM F16
 #define LANES
@@ -35,15 +37,14 @@ layout(constant_id = 4) const uint SHARED = 1152; // uvec4 of shared memory: two
 #include "../include/lanes.glsl"
 #include "../include/quads.glsl"
 
-
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = 32 * DOWN * ACROSS;
 const uint STAGE = 32;
-const uint ROW = 8 * ACROSS;   // uvec4 of a row of B
-const uint PITCH = ROW + 2;    // from one to the next: ROW is a multiple of 8
-const uint LOADS = STAGE * ROW / LOCAL; // uvec4 of B that each invocation brings to a stage: whole
-const uint PAIRS = ROWS / DOWN / 16;    // of 8 rows
+const uint ROW = 8 * ACROSS; // uvec4 of a row of B
+const uint PITCH = ROW + 2; // from one to the next: ROW is a multiple of 8
+const uint LOADS = STAGE * ROW / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
+const uint PAIRS = ROWS / DOWN / 16; // of 8 rows
 
 // The lane's part of a stage of A, and of the next.
 #ifdef SPARSE24
@@ -59,7 +60,7 @@ SUM sums[PAIRS * 8]; // of a pair, the rows of each half by 4 operations
 // rowAt returns the row of a stage that the invocation's octet i is of.
 uint rowAt(uint i) { return (i * LOCAL + gl_LocalInvocationIndex) / ROW; }
 
-// loadA brings stage s of the subgroup's 16-row pairs from first on.
+// loadA loads stage s of the subgroup's 16-row pairs from first on.
 void loadA(Panel a, uint s, uint stages, uint first) {
     uint lane = gl_SubgroupInvocationID;
     [[unroll]] for (uint i = 0; i < PAIRS; i++) {
@@ -75,9 +76,11 @@ void loadA(Panel a, uint s, uint stages, uint first) {
 
 // useA takes what was loaded.
 void useA() {
-    [[unroll]] for (uint i = 0; i < OCTETS; i++) values[i] = valuesNext[i];
+    [[unroll]] for (uint i = 0; i < OCTETS; i++)
+        values[i] = valuesNext[i];
 #ifdef SPARSE24
-    [[unroll]] for (uint i = 0; i < PAIRS; i++) places[i] = placesNext[i];
+    [[unroll]] for (uint i = 0; i < PAIRS; i++)
+        places[i] = placesNext[i];
 #endif
 }
 
@@ -99,7 +102,8 @@ void main() {
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3;
     uint down = gl_SubgroupID / ACROSS, across = gl_SubgroupID % ACROSS;
     bool busy = base + 64 * across < p.n; // else the subgroup's columns do not exist
-    [[unroll]] for (uint i = 0; i < PAIRS * 8; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < PAIRS * 8; i++)
+        sums[i] = SUM(0.0);
 
 #ifdef SPARSE24
     Panel a;
@@ -145,10 +149,12 @@ void main() {
             uint from = stage + (16 * k + t) * PITCH + 8 * across + g;
             uvec4 r0 = mem[from], r1 = mem[from + 4 * PITCH], r2 = mem[from + 8 * PITCH], r3 = mem[from + 12 * PITCH];
             OPERAND_B y[2 * PAIRS];
-            [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) y[i] = operand(i / 2, k, i % 2);
+            [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
+                y[i] = operand(i / 2, k, i % 2);
             [[unroll]] for (uint j = 0; j < 4; j++) {
                 OPERAND_A x = columns16(r0[j], r1[j], r2[j], r3[j]);
-                [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) sums[4 * i + j] = coopMatMulAdd(x, y[i], sums[4 * i + j]);
+                [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
+                    sums[4 * i + j] = coopMatMulAdd(x, y[i], sums[4 * i + j]);
             }
         }
     }
@@ -159,11 +165,10 @@ void main() {
     barrier();
     [[unroll]] for (uint i = 0; i < PAIRS; i++) {
         [[unroll]] for (uint h = 0; h < 2; h++)
-            [[unroll]] for (uint e = 0; e < 2; e++)
-                [[unroll]] for (uint q = 0; q < 2; q++) {
-                    uint n = (2 * i + h) * 4 + 2 * q;
-                    mem[mine + (8 * h + 2 * t + e) * pitch + 2 * g + q] = floatBitsToUint(quadOf(sums[n], sums[n + 1], e));
-                }
+            [[unroll]] for (uint e = 0; e < 2; e++) [[unroll]] for (uint q = 0; q < 2; q++) {
+                uint n = (2 * i + h) * 4 + 2 * q;
+                mem[mine + (8 * h + 2 * t + e) * pitch + 2 * g + q] = floatBitsToUint(quadOf(sums[n], sums[n + 1], e));
+            }
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         for (uint q = lane; q < 256; q += 32) {

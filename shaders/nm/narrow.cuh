@@ -1,10 +1,10 @@
 // Few columns (nmSPARSE's SpMV, §3.2.1), for single entries on scalar cores.
 //
-// A warp multiplies NARROW_ROWS rows at a time, its lanes taking chunks of the rows' slots in turn,
-// whose values are neighbours. The rows of B that chunk c can refer to are brought to shared memory bank c mod 32
-// alone, as f32, so no two lanes meet in a bank (§3.2.1, Figure 4). A chunk is 8 slots where p.keep divides 8 and
-// there is room, else a group. What does not fit into shared memory comes in windows; where all fits, it is brought
-// once for all the rows that a block multiplies, which lie a grid apart in the matrix.
+// A warp computes NARROW_ROWS rows at a time, its lanes taking chunks of the rows' slots in turn, whose values are
+// neighbours. The rows of B that chunk c can refer to are loaded to shared memory bank c mod 32 alone, as f32, so no
+// two lanes meet in a bank (§3.2.1, Figure 4). A chunk is 8 slots where p.keep divides 8 and there is room, else a
+// group. B that does not fit into shared memory comes in windows; where all fits, it is loaded once for all the rows
+// that a CTA multiplies, which lie a grid apart in the matrix.
 //
 // Needs WARPS, NARROW_ROWS and NARROW_BYTES, the shared memory that there is: at least 32 KiB, which a lane's group of
 // the largest p.every takes.
@@ -16,8 +16,8 @@ __device__ __forceinline__ bool is_narrow(const Params &p) { return p.n <= (p.ev
 
 // COUNT: columns.
 template <int COUNT>
-__device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *index, const u32 *mask, const Elem *b, Dest to, const Params &p,
-                                               float *smem) {
+__device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *index, const u32 *mask, const Elem *b,
+                                               Dest to, const Params &p, float *smem) {
     u32 t = threadIdx.x, lane = t & 31, warp = t >> 5;
     u32 count = p.groups * p.keep, groups = 8 % p.keep == 0 ? 8 / p.keep : 1; // of a chunk
     while (groups > 1 && groups * p.every * COUNT * 32 * 4 > NARROW_BYTES) groups /= 2;
@@ -37,7 +37,8 @@ __device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *in
                 for (u32 i = warp; i < here * rows; i += WARPS) {
                     u32 k = (start + i / rows * 32 + lane) * rows + i % rows; // row of B
 #pragma unroll
-                    for (int j = 0; j < COUNT; j++) smem[(i * COUNT + j) * 32 + lane] = k < p.cols ? to_float(b[(u64)k * p.ldb + j]) : 0;
+                    for (int j = 0; j < COUNT; j++)
+                        smem[(i * COUNT + j) * 32 + lane] = k < p.cols ? to_float(b[(u64)k * p.ldb + j]) : 0;
                 }
                 __syncthreads();
             }
@@ -45,7 +46,7 @@ __device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *in
             u32 eights = (slots + 7) / 8, steps = here * eights;
             alignas(16) Elem v[2][NARROW_ROWS][8];
             u64 place[2][NARROW_ROWS];
-            auto look = [&](u32 step, Elem (&v)[NARROW_ROWS][8], u64 (&place)[NARROW_ROWS]) {
+            auto look = [&](u32 step, Elem(&v)[NARROW_ROWS][8], u64(&place)[NARROW_ROWS]) {
                 u32 s = step % eights * 8, slot = (start + step / eights * 32 + lane) * slots + s;
                 if (step >= steps || slot >= count) return;
                 u32 at = slot * bits, w = at >> 5;
@@ -58,18 +59,20 @@ __device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *in
                     place[r] = (u64)__funnelshift_r(w1, w2, at & 31) << 32 | __funnelshift_r(w0, w1, at & 31);
                     if (whole) {
 #pragma unroll
-                        for (int e = 0; e < (int)sizeof(Elem) / 2; e++) ((uint4 *)v[r])[e] = __ldg((const uint4 *)from + e);
+                        for (int e = 0; e < (int)sizeof(Elem) / 2; e++)
+                            ((uint4 *)v[r])[e] = __ldg((const uint4 *)from + e);
                     } else {
 #pragma unroll
                         for (int e = 0; e < 8; e++) v[r][e] = s + e < slots && slot + e < count ? from[e] : 0;
                     }
                 }
             };
-            auto add = [&](u32 step, Elem (&v)[NARROW_ROWS][8], u64 (&place)[NARROW_ROWS]) {
+            auto add = [&](u32 step, Elem(&v)[NARROW_ROWS][8], u64(&place)[NARROW_ROWS]) {
                 u32 s = step % eights * 8, slot = (start + step / eights * 32 + lane) * slots + s;
                 if (step >= steps || slot >= count) return;
                 const float *x = smem + step / eights * rows * COUNT * 32 + lane;
-                u32 group = s / p.keep * p.every, left = p.keep - s % p.keep; // rows before the group, its slots yet to come
+                u32 group = s / p.keep * p.every,
+                    left = p.keep - s % p.keep; // rows before the group, its slots yet to come
 #pragma unroll
                 for (int e = 0; e < 8; e++) {
                     if (s + e >= slots || !whole && slot + e >= count) break;
@@ -103,12 +106,14 @@ __device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *in
             if (lane == r)
 #pragma unroll
                 for (int j = 0; j < COUNT; j += 4)
-                    out.store(mine + r, j, make_float4(x[j], x[j + 1], x[j + 2], x[j + 3]), Entries{values, index, mask, b, &p, 1});
+                    out.store(mine + r, j, make_float4(x[j], x[j + 1], x[j + 2], x[j + 3]),
+                              Entries{values, index, mask, b, &p, 1});
         }
     }
 }
 
-__device__ __forceinline__ void narrow(const Elem *values, const u32 *index, const u32 *mask, const Elem *b, Dest to, const Params &p, void *smem) {
+__device__ __forceinline__ void narrow(const Elem *values, const u32 *index, const u32 *mask, const Elem *b, Dest to,
+                                       const Params &p, void *smem) {
     if (p.n == 1) narrow_columns<1>(values, index, mask, b, to, p, (float *)smem);
     else if (p.n == 2) narrow_columns<2>(values, index, mask, b, to, p, (float *)smem);
     else if (p.n <= 4) narrow_columns<4>(values, index, mask, b, to, p, (float *)smem);

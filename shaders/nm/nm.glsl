@@ -1,7 +1,8 @@
-// What the GLSL kernels share: buffers of any size, elements, slots, sums over a row's entries alone, writing C.
-// Needs ELEM, the type of A and B.
+// What the GLSL kernels share: buffers of any size, elements, slots, sums over a row's entries alone, writing C. Needs
+// ELEM, the type of A and B.
 //
-// Parameters: a panel has p.tall rows and p.groups groups, which keep p.keep of p.every units each, 2^p.wide columns wide.
+// Parameters: a panel has p.tall rows and p.groups groups, which keep p.keep of p.every units each, 2^p.wide columns
+// wide.
 
 #include "../include/operands.glsl"
 #include "../include/quad.glsl"
@@ -9,8 +10,8 @@
 // A panel: its condensed columns, and where its arrays are. Addresses of values count from the element of the panel
 // that is at a multiple of 16 bytes, skip elements before the first.
 struct Panel {
-    uint count;    // condensed columns
-    uint bits;     // of a place
+    uint count; // condensed columns
+    uint bits; // of a place
     uvec2 places;
     uvec2 mask;
     uvec2 values;

@@ -45,7 +45,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "nm", Args: spec.FormatArgs("values T", "places u32", "mask u32"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
+		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), spec.TwoForms),
 	},
 	Encode: encode, EncodePart: encodePart, Adopt: adopt, Launch: launch,
 	Suited: suited,

@@ -1,7 +1,8 @@
 // What the WGSL kernels share: elements, slots, sums over a row's entries alone, writing C. Needs ELEM, the type of A
 // and B (half.wgsl).
 //
-// Parameters: a panel has p.tall rows and p.groups groups, which keep p.keep of p.every units each, 2^p.wide columns wide.
+// Parameters: a panel has p.tall rows and p.groups groups, which keep p.keep of p.every units each, 2^p.wide columns
+// wide.
 
 // pair returns two neighbouring 16-bit elements.
 fn pair(w: u32) -> vec2<f32> {

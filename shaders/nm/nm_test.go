@@ -190,9 +190,9 @@ func TestClusterGrid(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if x := l.Passes[0].Variant; x.Const("PARTS") > 0 {
+					if x := l.Passes[0].Variant; x.Const("SPLITS") > 0 {
 						tiles := spec.Ceil(m, int(x.Const("ROWS"))) * spec.Ceil(n, int(x.Const("COLS")))
-						if got, want := l.Passes[0].Groups, [3]uint32{uint32(tiles) * x.Const("PARTS"), 1, 1}; got != want {
+						if got, want := l.Passes[0].Groups, [3]uint32{uint32(tiles) * x.Const("SPLITS"), 1, 1}; got != want {
 							t.Errorf("%s, %d×%d on %d units: %v workgroups, want %v", x.Name, m, n, units, got, want)
 						}
 						continue

@@ -1,14 +1,16 @@
-// N:M × dense on scalar cores for units of a multiple of 8 rows, in any type.
-//
-// A warp multiplies 8 rows of a panel by 128 columns: a lane keeps 8 × 4 sums, so that a load of a row of B feeds 32
-// multiply-adds. Lanes decode the columns of 32 condensed columns at a time and ask each other for them. The warps of
-// a block have neighbouring rows, so they find each other's rows of B in the L1 cache.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), WARPS.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of a multiple of 8 rows, f32, f16 or bf16 on
+// CUDA cores.
+// Tile: a warp computes (8 × 128) of a panel, a lane (8 × 4): a load of a row of B feeds 32 multiply-adds.
+// Data movement: straight from L1 to registers. Lanes decode the columns of 32 condensed columns at a time and shuffle
+// them to each other. The warps of a CTA have neighbouring rows and find each other's rows of B in L1.
+// Bound by: FMA.
+// Constants: ENTRY, ELEM (half.cuh), WARPS.
 
 #include "nm.cuh"
 
-struct Four { float x[4]; };
+struct Four {
+    float x[4];
+};
 #if ELEM == F32
 __device__ __forceinline__ Four four(const float *p) {
     float4 v = __ldg((const float4 *)p);
@@ -22,8 +24,9 @@ __device__ __forceinline__ Four four(const u16 *p) {
 #endif
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const Elem *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const Elem *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const Elem *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     u32 lane = threadIdx.x & 31, row = ((blockIdx.x + blockIdx.z * p.width) * WARPS + (threadIdx.x >> 5)) * 8;
     if (row >= p.rows) return;
     u32 panel = row / p.tall, count = p.groups * p.keep << p.wide, col = blockIdx.y * 128 + 4 * lane;
@@ -53,5 +56,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     Out<Params> out({c, bias}, p);
 #pragma unroll
     for (int r = 0; r < 8; r++)
-        out.store(row + r, col, make_float4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]), Entries{values, index, mask, b, &p, p.tall});
+        out.store(row + r, col, make_float4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]),
+                  Entries{values, index, mask, b, &p, p.tall});
 }

@@ -1,5 +1,5 @@
 // What kernels of formats with a 2:4 matrix among their parts share with those here: their sources include sparse24.cu and
-// group24.cu (see rest.cuh), and they lay launches out with Lay.
+// group24.cu (see remainder.cuh), and they lay launches out with Lay.
 
 package nm
 

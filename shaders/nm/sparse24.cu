@@ -1,26 +1,24 @@
-// 2:4 × dense on the sparse tensor cores of compute capability 8.0 (mma.sp.m16n8k32).
-//
-// The matrix is packed for them: values in the order in which the lanes of a warp hold the instruction's A operand
-// of 16 rows and 32 columns, so that a lane's share is one 16-byte load; places as the instruction's metadata,
-// of two such steps to a word of each lane (the first in lanes 0 and 1 of a quad, the second in lanes 2 and 3).
-//
-// A block multiplies ROWS rows by COLS columns. Stages of DEPTH rows of B, with the values and the metadata for
-// them, come by asynchronous copies, STAGES deep; B is read through ldmatrix. Rows of B lie in shared memory as in
-// vector.cu.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), ROWS, COLS, DEPTH (a multiple of 64), STAGES, WARP_ROWS ×
-// WARP_COLS (a warp's tile; multiples of 16). Dynamic shared memory: STAGES·STAGE_BYTES.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) 2:4 sparse, f16 or bf16, on the sparse tensor cores of compute
+// capability 8.0 (mma.sp.m16n8k32).
+// Tile: a CTA computes (ROWS × COLS), a warp (WARP_ROWS × WARP_COLS), in stages of DEPTH rows of B.
+// Data movement: values are packed in the order of the instruction's operand A (16 × 32), so that a lane's are one
+// 16-byte load; metadata of two steps is a word of each lane (the first in lanes 0 and 1 of a quad, the second in lanes
+// 2 and 3). B, values and metadata of a stage come by cp.async, STAGES deep; B is read by ldmatrix, and lies in shared
+// memory as in vector.cu.
+// Bound by: the sparse tensor cores for wide C, L2 to shared memory else.
+// Constants: ENTRY, ELEM (half.cuh), ROWS, COLS, DEPTH (a multiple of 64), STAGES, WARP_ROWS and WARP_COLS (multiples
+// of 16). Dynamic shared memory: STAGES·STAGE_BYTES.
 
 #include "sparse24.cuh"
 
 #define WARPS ((ROWS / WARP_ROWS) * (COLS / WARP_COLS))
 #define THREADS (32 * WARPS)
 #define STEPS (DEPTH / 32)
-#define SLAB (DEPTH * 128)                      // bytes of 64 columns of B, or of fewer
-#define A_BYTES (ROWS * DEPTH)                  // half the places, two bytes each
+#define SLAB (DEPTH * 128) // bytes of 64 columns of B, or of fewer
+#define A_BYTES (ROWS * DEPTH) // half the places, two bytes each
 #define META_BYTES (ROWS * DEPTH / 8)
-#define B_CHUNKS (COLS / 8)                     // of a row
-#define B_STEP (THREADS / B_CHUNKS)             // rows that the block copies at once
+#define B_CHUNKS (COLS / 8) // of a row
+#define B_STEP (THREADS / B_CHUNKS) // rows that the block copies at once
 #define STAGE_BYTES (A_BYTES + META_BYTES + (COLS + 63) / 64 * SLAB)
 
 static_assert(B_STEP % 8 == 0 && DEPTH % B_STEP == 0, "the block copies rows of B in turns");
@@ -29,8 +27,9 @@ static_assert(A_BYTES / 16 % THREADS == 0, "the block copies values in turns");
 __device__ __forceinline__ u32 b_at(u32 k, u32 c) { return (c >> 3) * SLAB + k * 128 + ((c ^ k) & 7) * 16; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, REST_ARGS const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          REMAINDER_ARGS const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), t = threadIdx.x, lane = t & 31, warp = t >> 5;
     u32 panel = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
@@ -100,11 +99,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     copy_wait<0>();
     __syncthreads(); // the stages are free
-    REST more = REST_OF(ring + warp * REST_BYTES, b);
+    REMAINDER more = REMAINDER_OF(ring + warp * REMAINDER_BYTES, b);
     auto gather = more.gather<WARP_ROWS / 16, 16, WARP_COLS / 8>(p);
     gather.look(panel * ROWS + wr);
     gather.find();
     gather.start(base + wc);
     gather.add(acc);
-    store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc, more.entries(Entries24{values, index, mask, b, &p}, p));
+    store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc,
+                more.entries(Entries24{values, index, mask, b, &p}, p));
 }

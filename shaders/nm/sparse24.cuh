@@ -2,7 +2,7 @@
 
 #pragma once
 #include "nm.cuh"
-#include "rest.cuh"
+#include "remainder.cuh"
 
 // steps24 is the steps of 32 columns that a row has, an even number.
 __device__ __forceinline__ u32 steps24(const Params &p) { return (p.groups + 15) / 16 * 2; }

@@ -1,11 +1,11 @@
-// N:M × dense on scalar units for units of a multiple of 8 rows.
-//
-// A workgroup multiplies 8 rows of a panel by a block of 4·LOCAL columns. Values and column numbers of STAGE condensed
-// columns at a time are brought to shared memory. An invocation has four columns: for each condensed column it loads
-// them from its row of B and adds their products with the 8 values to 8 sums. Where there are fewer columns than the
-// block has, invocations share a column's terms between them (slices) and add their sums up at the end, in order.
-//
-// ELEM is the type of A and B.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of a multiple of 8 rows, f32, f16 or bf16 on
+// scalar units.
+// Tile: a workgroup computes (8 × 4·LOCAL) of a panel, an invocation (8 × 4). Where C is narrower, invocations share a
+// column's terms (slices), and their sums are added in order at the end.
+// Data movement: values and column numbers of STAGE condensed columns go through shared memory. Rows of B come straight
+// from memory.
+// Bound by: FMA.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -23,8 +23,8 @@ shared vec4 values[STAGE * R / 4];
 shared uint cols[STAGE];
 shared vec4 sums[LOCAL];
 
-// bring copies m condensed columns from number s on to shared memory.
-void bring(Panel a, uint r, uint s, uint m) {
+// loadStage copies m condensed columns from number s on to shared memory.
+void loadStage(Panel a, uint r, uint s, uint m) {
     for (uint i = gl_LocalInvocationIndex; i < m * R / 4; i += LOCAL)
         values[i] = quad(at(a.values, s + i / (R / 4), p.tall * ELEM_BYTES), r / 4 + i % (R / 4));
     for (uint i = gl_LocalInvocationIndex; i < m; i += LOCAL) cols[i] = min(columnOf(a, s + i), p.cols - 1);
@@ -43,11 +43,12 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[R];
-    [[unroll]] for (uint r = 0; r < R; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < R; r++)
+        acc[r] = vec4(0);
     for (uint s = 0; s < a.count; s += STAGE) {
         uint m = min(STAGE, a.count - s);
         barrier();
-        bring(a, r0, s, m);
+        loadStage(a, r0, s, m);
         barrier();
         for (uint q = slice; q < m; q += slices) {
             vec4 x = quad(rowOfB(cols[q]), from);

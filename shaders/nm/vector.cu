@@ -1,40 +1,34 @@
-// N:M × dense on tensor cores for units of V rows (VW and BW, nmSPARSE §3.3).
-//
-// The rows of a panel keep the same columns, so a panel is a small dense matrix once the rows of B that it
-// keeps are put together. A block multiplies one panel by COLS columns: it gathers those rows, DEPTH at a
-// time, into shared memory with asynchronous copies, each once for all V rows, STAGES deep; the panel's values
-// beside them are in the order in which they are stored. From there both reach the tensor cores through
-// ldmatrix. Shared memory is filled and read without bank conflicts: rows of 128 bytes whose 16-byte chunks
-// are exchanged by the row's number mod 8.
-//
-// Each lane decodes the places of its share of a step's columns one step before they are needed, and the
-// lanes that copy a row ask it for the row's number.
-//
-// On compute capability 9.0 (HOPPER) four warps multiply 64 rows by 128 columns with wgmma, which reads both
-// operands from shared memory by itself, while the next stages are brought.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), V (a multiple of 16), COLS, DEPTH (a multiple of 32), STAGES,
-// HOPPER, and else WARP_ROWS × WARP_COLS (a warp's tile; multiples of 16). Dynamic shared memory:
-// STAGES·STAGE_BYTES.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of V rows (VW and BW, nmSPARSE §3.3), f16 or
+// bf16 on tensor cores.
+// Tile: a CTA computes a panel (V × COLS), a warp (WARP_ROWS × WARP_COLS); on compute capability 9.0 (HOPPER) four
+// warps compute (64 × 128) by wgmma. The rows of a panel keep the same columns: it is a small dense matrix once the
+// rows of B that it keeps are gathered.
+// Data movement: those rows of B are gathered into shared memory by cp.async, DEPTH at a time, each once for all V
+// rows, STAGES deep, with the panel's values beside them; both reach the tensor cores through ldmatrix. Rows are 128
+// bytes whose 16-byte chunks are swizzled by the row's number mod 8: no bank conflicts. Each lane decodes places one
+// step before they are needed, and the lanes that copy a row ask it for the row's number.
+// Bound by: L2 to shared memory for gathered rows of B, tensor cores for tall panels.
+// Constants: ENTRY, ELEM (half.cuh), V (a multiple of 16), COLS, DEPTH (a multiple of 32), STAGES, HOPPER, or WARP_ROWS
+// and WARP_COLS (multiples of 16). Dynamic shared memory: STAGES·STAGE_BYTES.
 
 #include "nm.cuh"
 
 #if HOPPER
 #include "../include/hopper.cuh"
 #define WARPS ((V / 64) * (COLS / 128) * 4)
-#define AHEAD (STAGES - 2)                  // stages brought before they are needed; one is still being read
+#define PREFETCH (STAGES - 2) // stages loaded before they are needed; one is still being read
 #else
 #define WARPS ((V / WARP_ROWS) * (COLS / WARP_COLS))
-#define AHEAD (STAGES - 1)
+#define PREFETCH (STAGES - 1)
 #endif
 #define THREADS (32 * WARPS)
-#define A_ROW (V * 2)                       // bytes of a condensed column
-#define SLAB (DEPTH * 128)                  // bytes of 64 columns of B, or of 64 rows of A
+#define A_ROW (V * 2) // bytes of a condensed column
+#define SLAB (DEPTH * 128) // bytes of 64 columns of B, or of 64 rows of A
 #define A_BYTES (DEPTH * A_ROW)
 #define STAGE_BYTES (A_BYTES + DEPTH * COLS * 2)
-#define B_CHUNKS (COLS / 8)                 // of a row
+#define B_CHUNKS (COLS / 8) // of a row
 #define A_CHUNKS (V / 8)
-#define B_STEP (THREADS / B_CHUNKS)         // rows that the block copies at once
+#define B_STEP (THREADS / B_CHUNKS) // rows that the block copies at once
 #define A_STEP (THREADS / A_CHUNKS)
 
 static_assert(B_STEP % 8 == 0 && 32 % B_STEP == 0 && DEPTH % B_STEP == 0, "the block copies rows of B in turns");
@@ -49,8 +43,9 @@ __device__ __forceinline__ u32 a_at(u32 k, u32 c) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), t = threadIdx.x, lane = t & 31, warp = t >> 5;
     u32 panel = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
@@ -81,7 +76,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int i = 0; i < DEPTH / B_STEP; i++) {
             u32 row = __shfl_sync(0xffffffff, cols[i * B_STEP / 32], i * B_STEP % 32 + b_row);
-            copy<16>(to + b_to + i * B_STEP * 128, b_from + (u64)row * p.ldb, first + i * B_STEP + b_row < count ? 16 : 0);
+            copy<16>(to + b_to + i * B_STEP * 128, b_from + (u64)row * p.ldb,
+                     first + i * B_STEP + b_row < count ? 16 : 0);
         }
 #pragma unroll
         for (int i = 0; i < DEPTH / A_STEP; i++) {
@@ -92,17 +88,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     };
     if (tiles > 0) look(0);
 #pragma unroll
-    for (int s = 0; s < AHEAD; s++) {
+    for (int s = 0; s < PREFETCH; s++) {
         if (s < tiles) fetch(s, s);
         if (s + 1 < tiles) look(s + 1);
         copy_commit();
     }
 
-    u32 stage = 0, next = AHEAD;
-    auto advance = [&](u32 tile) { // brings the stage to come, and moves on
-        if (tile + AHEAD < tiles) {
-            fetch(tile + AHEAD, next);
-            look(tile + AHEAD + 1);
+    u32 stage = 0, next = PREFETCH;
+    auto advance = [&](u32 tile) { // loads the next stage and moves on
+        if (tile + PREFETCH < tiles) {
+            fetch(tile + PREFETCH, next);
+            look(tile + PREFETCH + 1);
         }
         copy_commit();
         stage = stage + 1 == STAGES ? 0 : stage + 1;
@@ -112,14 +108,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     u32 group = warp / 4, wr = group % (V / 64) * 64, wc = group / (V / 64) * 128;
     float acc[1][16][4] = {};
     for (u32 tile = 0; tile < tiles; tile++) {
-        copy_wait<AHEAD - 1>();
+        copy_wait<PREFETCH - 1>();
         async_fence();
         __syncthreads();
         u32 from = ring + stage * STAGE_BYTES;
         wgmma_fence();
 #pragma unroll
         for (int k = 0; k < DEPTH; k += 16)
-            wgmma<ELEM>(acc[0], swizzled(from + wr / 64 * SLAB + k * 128, SLAB), swizzled(from + A_BYTES + wc / 64 * SLAB + k * 128, SLAB));
+            wgmma<ELEM>(acc[0], swizzled(from + wr / 64 * SLAB + k * 128, SLAB),
+                        swizzled(from + A_BYTES + wc / 64 * SLAB + k * 128, SLAB));
         wgmma_commit();
         advance(tile);
         wgmma_wait<1>(); // so the stage before is free once all warps have met again
@@ -140,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     float acc[WARP_ROWS / 16][WARP_COLS / 8][4] = {};
     for (u32 tile = 0; tile < tiles; tile++) {
-        copy_wait<AHEAD - 1>();
+        copy_wait<PREFETCH - 1>();
         __syncthreads();
         u32 from = ring + stage * STAGE_BYTES;
         advance(tile);
@@ -148,13 +145,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int k = 0; k < DEPTH; k += 16) {
             u32 x[WARP_ROWS / 16][4], y[WARP_COLS / 16][4];
 #pragma unroll
-            for (int i = 0; i < WARP_ROWS / 16; i++) ldmatrix_trans(x[i], from + a_load[i] + k * (V >= 64 ? 128 : A_ROW));
+            for (int i = 0; i < WARP_ROWS / 16; i++)
+                ldmatrix_trans(x[i], from + a_load[i] + k * (V >= 64 ? 128 : A_ROW));
 #pragma unroll
             for (int j = 0; j < WARP_COLS / 16; j++) ldmatrix_trans(y[j], from + b_load[j] + k * 128);
 #pragma unroll
             for (int i = 0; i < WARP_ROWS / 16; i++)
 #pragma unroll
-                for (int j = 0; j < WARP_COLS / 8; j++) mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+                for (int j = 0; j < WARP_COLS / 8; j++)
+                    mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         }
     }
 #endif

@@ -1,6 +1,10 @@
-// N:M × dense through WebGPU for units of a multiple of 8 rows: the same work as vector.comp. A template over STAGE, the
-// condensed columns brought to workgroup memory at a time, and ELEM. Sums have names of their own, since an array
-// would lie in memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of a multiple of 8 rows, f32, f16 or bf16
+// through WebGPU.
+// Tile: a workgroup computes (8 × 4·LX) of a panel, an invocation (8 × 4), as vector.comp.
+// Data movement: values and column numbers of STAGE condensed columns go through workgroup memory. Rows of B come
+// straight from memory.
+// Bound by: FMA.
+// Template: STAGE, ELEM. Sums have names of their own, since an array would lie in memory.
 
 const ELEM = {{.ELEM}}u;
 const STAGE = {{.STAGE}}u;

@@ -28,7 +28,7 @@ func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 	const warps, feeders, window, stages, cols = 16, 4, 256, 6, 64
 	x := CUDA(entry, "hopper.cu", fmt.Sprintf("cuda_v%d_hopper_%v", v, t), t, warps+feeders, []spec.Const{
 		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("STAGES", stages),
-		spec.Define("RING", stages*window), spec.Define("SPAN", 3), spec.Define("WARPS", warps), spec.Define("CLUSTER", 2),
+		spec.Define("STAGE_ROWS", stages*window), spec.Define("SPAN", 3), spec.Define("WARPS", warps), spec.Define("CLUSTER", 2),
 		spec.Define("COLS", cols),
 	})
 	x.Unit.Arch, x.Need.Arch, x.Need.Exact = "compute_90a", 90, true

@@ -42,7 +42,7 @@ func checkStreams(t *rapid.T, m *Matrix[float32], s *streams[float32], v *spec.V
 			}
 		}
 	}
-	lists, window, ring := lists(v), int(v.Const("WINDOW")), int(v.Const("RING"))
+	lists, window, ring := lists(v), int(v.Const("WINDOW")), int(v.Const("STAGE_ROWS"))
 	windows := spec.Ceil(m.Cols, window)
 	stored := 0
 	for i := range len(s.rows) / lists {

@@ -28,7 +28,7 @@ const StagedMaxCols = 1 << 16
 func Staged(entry string, t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
 	const feeders, v = 4, 8
 	x := CUDA(entry, "staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
-		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("WARPS", warps), spec.Define("FEEDERS", feeders),
+		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("WARPS", warps), spec.Define("PRODUCERS", feeders),
 		spec.Define("PANELS", panels), spec.Define("STAGES", stages), spec.Define("DEPTH", depth), spec.Define("COLS", 64),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}

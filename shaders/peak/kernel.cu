@@ -1,5 +1,9 @@
-// What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16, TF32,
-// F64 or S8; depth K), 5 fma in f64.
+// Computes: nothing of use: it measures what an NVIDIA device attains (peak.go). KIND: 1 copy, 2 read, 3 fma, 4 matrix
+// (F16, BF16, TF32, F64 or S8; depth K), 5 fma in f64.
+// Tile: p.rounds rounds for each thread.
+// Data movement: KIND 1 and 2 through memory or cache; the others stay in registers.
+// Bound by: the unit that KIND names.
+
 #if KIND == 5 || defined(F64)
 #define DOUBLE
 #endif
@@ -8,7 +12,8 @@
 typedef unsigned int u32;
 
 #if KIND == 1
-__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id,
+                                     u32 all) {
 #pragma unroll 4
     for (u32 r = 0; r < p.rounds; r++) {
         size_t i = (size_t)r * all + id;
@@ -16,19 +21,24 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
     }
 }
 #elif KIND == 2
-__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id,
+                                     u32 all) {
     uint4 s = {0, 0, 0, 0};
     u32 at = id;
 #pragma unroll 8
     for (u32 r = 0; r < p.rounds; r++) {
         uint4 x = __ldcg(src + (at & (p.span - 1)));
-        s.x ^= x.x; s.y ^= x.y; s.z ^= x.z; s.w ^= x.w;
+        s.x ^= x.x;
+        s.y ^= x.y;
+        s.z ^= x.z;
+        s.w ^= x.w;
         at += all + 256;
     }
     dst[id] = s;
 }
 #elif KIND == 3
-__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id,
+                                     u32 all) {
     float a[8], x = __uint_as_float(src[0].x), y = __uint_as_float(src[0].y);
 #pragma unroll
     for (int i = 0; i < 8; i++) a[i] = (float)(id + i);
@@ -41,7 +51,8 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
     dst[id].x = __float_as_uint(s);
 }
 #elif KIND == 5
-__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id,
+                                     u32 all) {
     double a[8], x = __hiloint2double(src[0].x, src[0].y), y = __hiloint2double(src[0].z, src[0].w);
 #pragma unroll
     for (int i = 0; i < 8; i++) a[i] = (double)(id + i);
@@ -57,14 +68,18 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
 // mma is d += a·b of 8×8×4, or 16×8×8.
 __device__ __forceinline__ void mma(double (&d)[4], const double (&a)[2], const double (&b)[1]) {
 #if K == 8
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%6,%6}, {%0,%1,%2,%3};"
-                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3]) : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%6,%6}, {%0,%1,%2,%3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(b[0]));
 #else
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                 : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
+                 : "+d"(d[0]), "+d"(d[1])
+                 : "d"(a[0]), "d"(b[0]));
 #endif
 }
-__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id,
+                                     u32 all) {
     double d[8][4] = {};
     uint4 x = src[id & 31];
     double a[2] = {__hiloint2double(x.x, x.y), __hiloint2double(x.z, x.w)}, b[1] = {__hiloint2double(x.y, x.z)};
@@ -110,7 +125,8 @@ __device__ __forceinline__ void mma(Sum (&d)[4], const u32 (&a)[4], const u32 (&
                  : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 #endif
 }
-__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id,
+                                     u32 all) {
     Sum d[8][4] = {};
     uint4 x = src[id & 31];
     u32 a[4] = {x.x, x.y, x.z, x.w}, b[2] = {x.y, x.z};
@@ -124,6 +140,7 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(256) peak(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p) {
+extern "C" __global__ void __launch_bounds__(256)
+    peak(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p) {
     work(src, dst, p, blockIdx.x * 256 + threadIdx.x, gridDim.x * 256);
 }

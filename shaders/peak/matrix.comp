@@ -1,5 +1,9 @@
-// What a Vulkan device's cooperative matrices do at most, f16·f16→f32 or s8·s8→s32; see peak.go. One subgroup a
-// workgroup.
+// Computes: nothing of use: it measures what a Vulkan device's cooperative matrices attain, f16·f16→f32 or s8·s8→s32
+// (peak.go).
+// Tile: one subgroup a workgroup, p.rounds rounds.
+// Data movement: none; operands stay in registers.
+// Bound by: the matrix units.
+
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -22,12 +26,16 @@ layout(constant_id = 2) const uint N = 16;
 layout(constant_id = 3) const uint K = 16;
 
 void main() {
-    coopmat<ELEM_T, gl_ScopeSubgroup, M, K, gl_MatrixUseA> a = coopmat<ELEM_T, gl_ScopeSubgroup, M, K, gl_MatrixUseA>(p.src.v[0]);
-    coopmat<ELEM_T, gl_ScopeSubgroup, K, N, gl_MatrixUseB> b = coopmat<ELEM_T, gl_ScopeSubgroup, K, N, gl_MatrixUseB>(p.src.v[1]);
+    coopmat<ELEM_T, gl_ScopeSubgroup, M, K, gl_MatrixUseA> a =
+        coopmat<ELEM_T, gl_ScopeSubgroup, M, K, gl_MatrixUseA>(p.src.v[0]);
+    coopmat<ELEM_T, gl_ScopeSubgroup, K, N, gl_MatrixUseB> b =
+        coopmat<ELEM_T, gl_ScopeSubgroup, K, N, gl_MatrixUseB>(p.src.v[1]);
     coopmat<SUM_T, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator> d[8];
-    [[unroll]] for (int i = 0; i < 8; i++) d[i] = coopmat<SUM_T, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(SUM_T(i));
+    [[unroll]] for (int i = 0; i < 8; i++)
+        d[i] = coopmat<SUM_T, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(SUM_T(i));
     for (uint r = 0; r < p.rounds; r++) {
-        [[unroll]] for (int i = 0; i < 8; i++) d[i] = coopMatMulAdd(a, b, d[i]);
+        [[unroll]] for (int i = 0; i < 8; i++)
+            d[i] = coopMatMulAdd(a, b, d[i]);
     }
     SUM_T s = SUM_T(0);
     [[unroll]] for (int i = 0; i < 8; i++) {

@@ -1,4 +1,8 @@
-// Brings B to fixed point. See quantise.go for the phases and the layout of q.
+// Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phase 0 finds ranges of parts of columns, phases 1
+// and 2 join them and quantise.
+// Tile: a workgroup has a tile of rows and columns of B.
+// Data movement: straight through registers; ranges of a tile meet in shared memory.
+// Bound by: memory bandwidth.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

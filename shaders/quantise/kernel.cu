@@ -1,4 +1,8 @@
-// Brings B to fixed point. See quantise.go for the phases and the layout of q.
+// Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phase 0 finds ranges of parts of columns, phases 1
+// and 2 join them and quantise.
+// Tile: a CTA has a tile of rows and columns of B.
+// Data movement: straight through registers; ranges of a tile meet in shared memory.
+// Bound by: memory bandwidth.
 
 #include "params.h"
 #include "../include/half.cuh"
@@ -46,9 +50,11 @@ __device__ __forceinline__ u32 digits(int q, u32 bits) {
 
 // whole is quantise for p below 47: scaling by powers of two, one after the other, is exact wherever the result is
 // not far below 1/2.
-__device__ __forceinline__ int whole(u32 x, float scale, float more) { return finite(x) ? __float2int_rn(__uint_as_float(x) * scale * more) : 0; }
+__device__ __forceinline__ int whole(u32 x, float scale, float more) {
+    return finite(x) ? __float2int_rn(__uint_as_float(x) * scale * more) : 0;
+}
 
-// split brings the places of four columns' digits together.
+// split gathers four columns' digits by place.
 __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     u32 a = __byte_perm(x[0], x[1], 0x5140), b = __byte_perm(x[2], x[3], 0x5140);
     place[0] = __byte_perm(a, b, 0x5410), place[1] = __byte_perm(a, b, 0x7632);
@@ -67,12 +73,15 @@ template <int ELEM> __device__ __forceinline__ void load8(u32 (&x)[8], const u32
     uint4 w = __ldg((const uint4 *)(b + i / 2));
     u32 v[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
-    for (int t = 0; t < 4; t++) x[2 * t] = __float_as_uint(widen_lo<ELEM>(v[t])), x[2 * t + 1] = __float_as_uint(widen_hi<ELEM>(v[t]));
+    for (int t = 0; t < 4; t++)
+        x[2 * t] = __float_as_uint(widen_lo<ELEM>(v[t])), x[2 * t + 1] = __float_as_uint(widen_hi<ELEM>(v[t]));
 }
 
 // What is known of some elements: the largest magnitude of any, and of the finite ones, and the lowest bit set in a
 // finite one as a number, less 1 (so that none is the largest). All are bits of f32.
-struct Seen { u32 any, largest, lowest; };
+struct Seen {
+    u32 any, largest, lowest;
+};
 
 __device__ __forceinline__ void see(Seen &s, u32 x) {
     u32 m = x & 0x7fffffffu;
@@ -100,15 +109,19 @@ __device__ __forceinline__ void join8(u32 (*found)[LOCAL], u32 (&r)[8], u32 lane
 }
 
 // The lane's place in phases 0 and 2, in which a lane has eight columns, from j on.
-struct Place { u32 lane, sub, subs, j, begin, end; };
+struct Place {
+    u32 lane, sub, subs, j, begin, end;
+};
 
 __device__ __forceinline__ Place place(const Params &p) {
     u32 shift = __ffs(p.across) - 1, lane = threadIdx.x & (p.across - 1), begin = blockIdx.x * p.rows;
-    return {lane, threadIdx.x >> shift, (u32)LOCAL >> shift, 8 * (blockIdx.y * p.across + lane), begin, min(begin + p.rows, p.k)};
+    return {lane,  threadIdx.x >> shift,    (u32)LOCAL >> shift, 8 * (blockIdx.y * p.across + lane),
+            begin, min(begin + p.rows, p.k)};
 }
 
 // scan is phase 0.
-template <int ELEM> __device__ __forceinline__ void scan(u32 (*found)[LOCAL], const u32 *__restrict__ b, u32 *q, const Params &p) {
+template <int ELEM>
+__device__ __forceinline__ void scan(u32 (*found)[LOCAL], const u32 *__restrict__ b, u32 *q, const Params &p) {
     Place at = place(p);
     Seen seen[8];
 #pragma unroll
@@ -133,7 +146,8 @@ template <int ELEM> __device__ __forceinline__ void scan(u32 (*found)[LOCAL], co
 }
 
 // to_digits is phase 2.
-template <int ELEM> __device__ __forceinline__ void to_digits(u32 (*found)[LOCAL], const u32 *__restrict__ b, u32 *q, const Params &p) {
+template <int ELEM>
+__device__ __forceinline__ void to_digits(u32 (*found)[LOCAL], const u32 *__restrict__ b, u32 *q, const Params &p) {
     Place at = place(p);
     bool inside = at.j < p.ldq;
     u32 r[8] = {};
@@ -171,13 +185,13 @@ template <int ELEM> __device__ __forceinline__ void to_digits(u32 (*found)[LOCAL
     }
 }
 
-template <int ELEM> __device__ __forceinline__ void by_eights(u32 (*found)[LOCAL], const u32 *b, u32 *q, const Params &p) {
+template <int ELEM>
+__device__ __forceinline__ void by_eights(u32 (*found)[LOCAL], const u32 *b, u32 *q, const Params &p) {
     if (p.phase == 0) scan<ELEM>(found, b, q, p);
     else to_digits<ELEM>(found, b, q, p);
 }
 
-extern "C" __global__ void __launch_bounds__(LOCAL)
-quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
+extern "C" __global__ void __launch_bounds__(LOCAL) quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
     __shared__ u32 found[8][LOCAL];
     if (p.phase != 1) {
         if (p.elem == F32) by_eights<F32>(found, b, q, p);

@@ -1,4 +1,8 @@
-// Brings new values of A to fixed point. See requantise.go for the phases.
+// Computes: new values of a prepared A in RFX-p's fixed point (requantise.go). Phase 0 finds the rows' ranges, phase 1
+// writes the integers.
+// Tile: phase 0 some invocations for each row, phase 1 four entries an invocation.
+// Data movement: straight through registers. Phase 1 finds an entry's row by bisection.
+// Bound by: memory bandwidth.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -35,13 +39,15 @@ uint row_of(uint e) {
 }
 
 void ranges(uint number) {
-    uint lane = gl_LocalInvocationIndex & (p.lanes - 1), row = number * p.per + gl_LocalInvocationIndex / p.lanes, r = 0;
+    uint lane = gl_LocalInvocationIndex & (p.lanes - 1), row = number * p.per + gl_LocalInvocationIndex / p.lanes,
+         r = 0;
     if (row < p.count)
         for (uint e = first(row) + lane; e < first(row + 1); e += p.lanes) r = join(r, range_of(load(e)));
     found[gl_LocalInvocationIndex] = r;
     for (uint s = p.lanes / 2; s > 0; s /= 2) {
         barrier();
-        if (lane < s) found[gl_LocalInvocationIndex] = join(found[gl_LocalInvocationIndex], found[gl_LocalInvocationIndex + s]);
+        if (lane < s)
+            found[gl_LocalInvocationIndex] = join(found[gl_LocalInvocationIndex], found[gl_LocalInvocationIndex + s]);
     }
     if (lane == 0 && row < p.count) Words(at(uvec2(p.rows), row, 8)).v[1] = found[gl_LocalInvocationIndex];
 }

@@ -1,4 +1,8 @@
-// Brings new values of A to fixed point. See requantise.go for the phases.
+// Computes: new values of a prepared A in RFX-p's fixed point (requantise.go). Phase 0 finds the rows' ranges, phase 1
+// writes the integers.
+// Tile: phase 0 some lanes for each row, phase 1 four entries a thread.
+// Data movement: straight through registers. Phase 1 finds an entry's row by bisection.
+// Bound by: memory bandwidth.
 
 #include "params.h"
 #include "../include/half.cuh"
@@ -25,7 +29,7 @@ __device__ __forceinline__ u32 row_of(const u32 *rows, u32 e, u32 count) {
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-requantise(const void *__restrict__ values, const u32 *__restrict__ slots, u32 *rows, u32 *ints, const Params p) {
+    requantise(const void *__restrict__ values, const u32 *__restrict__ slots, u32 *rows, u32 *ints, const Params p) {
     __shared__ u32 found[128];
     u32 me = threadIdx.x, number = blockIdx.x + blockIdx.z * p.width;
     if (p.phase == 0) {
@@ -71,7 +75,8 @@ requantise(const void *__restrict__ values, const u32 *__restrict__ slots, u32 *
         return;
     }
     if (p.bits == 15) {
-        ((uint2 *)ints)[four] = make_uint2(((u32)q[0] & 0xffffu) | (u32)q[1] << 16, ((u32)q[2] & 0xffffu) | (u32)q[3] << 16);
+        ((uint2 *)ints)[four] =
+            make_uint2(((u32)q[0] & 0xffffu) | (u32)q[1] << 16, ((u32)q[2] & 0xffffu) | (u32)q[3] << 16);
     } else if (p.bits != 47) {
         ((uint4 *)ints)[four] = make_uint4((u32)q[0], (u32)q[1], (u32)q[2], (u32)q[3]);
     } else {

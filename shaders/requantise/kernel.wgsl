@@ -1,4 +1,8 @@
-// Brings new values of A to fixed point. See requantise.go for the phases.
+// Computes: new values of a prepared A in RFX-p's fixed point (requantise.go). Phase 0 finds the rows' ranges, phase 1
+// writes the integers.
+// Tile: phase 0 some invocations for each row, phase 1 four entries an invocation.
+// Data movement: straight through registers. Phase 1 finds an entry's row by bisection.
+// Bound by: memory bandwidth.
 
 {{.HALF}}
 {{.FIXED}}
@@ -30,7 +34,9 @@ fn main(@builtin(local_invocation_index) me: u32, @builtin(workgroup_id) group: 
         let row = number * p.per + me / p.lanes;
         var r = 0u;
         if (row < p.count) {
-            for (var e = rows[2u * row] + lane; e < rows[2u * row + 2u]; e += p.lanes) { r = join(r, range_of(load(e))); }
+            for (var e = rows[2u * row] + lane; e < rows[2u * row + 2u]; e += p.lanes) {
+        r = join(r, range_of(load(e)));
+    }
         }
         found[me] = r;
         for (var s = p.lanes / 2u; s > 0u; s = s / 2u) {
@@ -62,7 +68,9 @@ fn main(@builtin(local_invocation_index) me: u32, @builtin(workgroup_id) group: 
         let to = four / p.tile * bytes * p.tile + four % p.tile;
         for (var j = 0u; j < bytes; j++) {
             var word = 0u;
-            for (var k = 0u; k < 4u; k++) { word = word | (((((q[k].x + lower) ^ lower) >> (8u * j)) & 0xffu) << (8u * k)); }
+            for (var k = 0u; k < 4u; k++) {
+                word = word | (((((q[k].x + lower) ^ lower) >> (8u * j)) & 0xffu) << (8u * k));
+            }
             ints[to + j * p.tile] = word;
         }
         return;

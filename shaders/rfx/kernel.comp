@@ -1,7 +1,9 @@
-// Reproducible SpMM from compressed sparse rows. See rfx.go for how work is shared out. BITS is p.
-//
-// A lane has four columns, in vectors. Sums of products of digits (A's and B's, lowest first) have 32
-// bits; they are added to the 128-bit totals before they can overflow.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
+// quantised (rfx.go).
+// Tile: a row or row segment × a tile of columns, as csr/kernel.comp; an invocation has four columns, in vectors.
+// Data movement: A's integers and rows of B straight from memory to registers.
+// Bound by: integer arithmetic. Sums of products of digits (lowest first) have 32 bits and are added to 128-bit totals
+// before they can overflow.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -29,7 +31,9 @@ layout(local_size_x = 128) in;
 #define BURST 124u // entries whose products a 32-bit sum has room for, whatever their digits
 
 // A 128-bit integer for each of four columns: word w of all in w[w], the lowest first.
-struct Wide { uvec4 w[4]; };
+struct Wide {
+    uvec4 w[4];
+};
 
 shared uvec4 parts[4][gl_WorkGroupSize.x];
 
@@ -44,7 +48,8 @@ uvec4 add(uvec4 a, uvec4 b, inout uvec4 carry) {
 
 Wide add_wide(Wide a, Wide b) {
     uvec4 carry = uvec4(0);
-    [[unroll]] for (int i = 0; i < 4; i++) a.w[i] = add(a.w[i], b.w[i], carry);
+    [[unroll]] for (int i = 0; i < 4; i++)
+        a.w[i] = add(a.w[i], b.w[i], carry);
     return a;
 }
 
@@ -52,11 +57,13 @@ Wide add_wide(Wide a, Wide b) {
 void settle() {
     Wide more = Wide(uvec4[4](uvec4(0), uvec4(0), uvec4(0), uvec4(0)));
     [[unroll]] for (int d = SUMS - 1; d >= 0; d--) {
-        [[unroll]] for (int i = 3; i > 0; i--) more.w[i] = (more.w[i] << DIGIT) | (more.w[i - 1] >> (32 - DIGIT));
+        [[unroll]] for (int i = 3; i > 0; i--)
+            more.w[i] = (more.w[i] << DIGIT) | (more.w[i - 1] >> (32 - DIGIT));
         more.w[0] <<= DIGIT;
         uvec4 carry = uvec4(0), sign = uvec4(sums[d] >> 31);
         more.w[0] = add(more.w[0], uvec4(sums[d]), carry);
-        [[unroll]] for (int i = 1; i < 4; i++) more.w[i] = add(more.w[i], sign, carry);
+        [[unroll]] for (int i = 1; i < 4; i++)
+            more.w[i] = add(more.w[i], sign, carry);
         sums[d] = ivec4(0);
     }
     total = add_wide(total, more);
@@ -146,7 +153,8 @@ void entries(uint begin, uint end, uint group, uint along, uint x) {
     for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * along) {
         uvec4 cols = columns.v[k / 4];
         Quad q[4];
-        [[unroll]] for (int i = 0; i < 4; i++) q[i] = fetch(cols[i], x); // all loads before the first sum
+        [[unroll]] for (int i = 0; i < 4; i++)
+            q[i] = fetch(cols[i], x); // all loads before the first sum
 #if BITS == 15
         uvec2 w = Words2(p.ints).v[k / 4];
         ivec4 ints = ivec4(w.x << 16, w.x, w.y << 16, w.y) >> 16;
@@ -177,7 +185,8 @@ void pieces(uint first, uint last, uint group, uint along, uint col) {
         Wide more;
         [[unroll]] for (uint c = 0; c < 4; c++) {
             uvec4 t = row.v[col + c];
-            [[unroll]] for (int w = 0; w < 4; w++) more.w[w][c] = t[w];
+            [[unroll]] for (int w = 0; w < 4; w++)
+                more.w[w][c] = t[w];
         }
         total = add_wide(total, more);
     }
@@ -187,11 +196,13 @@ void pieces(uint first, uint last, uint group, uint along, uint col) {
 void reduce(uint group, uint across, uint along) {
     uint i = gl_LocalInvocationIndex;
     for (uint d = along / 2; d > 0; d /= 2) {
-        [[unroll]] for (int w = 0; w < 4; w++) parts[w][i] = total.w[w];
+        [[unroll]] for (int w = 0; w < 4; w++)
+            parts[w][i] = total.w[w];
         barrier();
         if (group < d) {
             Wide more;
-            [[unroll]] for (int w = 0; w < 4; w++) more.w[w] = parts[w][i + d * across];
+            [[unroll]] for (int w = 0; w < 4; w++)
+                more.w[w] = parts[w][i + d * across];
             total = add_wide(total, more);
         }
         barrier();

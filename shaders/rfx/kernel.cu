@@ -1,5 +1,9 @@
-// Reproducible SpMM from compressed sparse rows. See rfx.go for how work is shared out. BITS is p; a lane
-// has four columns.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
+// quantised (rfx.go).
+// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has four columns. Segments leave 128-bit
+// partial sums in the workspace, which phase 1 adds.
+// Data movement: A's integers and rows of B straight from memory to registers.
+// Bound by: 64-bit integer arithmetic, then gathers of rows of B.
 
 #include "store.cuh"
 #include "../include/load.cuh"
@@ -53,7 +57,9 @@ __device__ __forceinline__ int integer(uint2 v, int i) {
 __device__ __forceinline__ int integer(const uint4 &v, int i) { return word(v, i); }
 
 // mad adds a·b to sum. (By name: from 64-bit operands the compiler would make four instructions of it.)
-__device__ __forceinline__ void mad(i64 &sum, int a, int b) { asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(sum) : "r"(a), "r"(b)); }
+__device__ __forceinline__ void mad(i64 &sum, int a, int b) {
+    asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(sum) : "r"(a), "r"(b));
+}
 
 // accumulate adds the products of entry i of four and the columns in b.
 __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, int i, bool in, const Quad &b) {
@@ -87,8 +93,9 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them,
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
 // fetched before the rows of these. Entries of the neighbouring rows count as zero times zero.
-__device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
-                                        const Quad *__restrict__ ints, const void *__restrict__ q, u32 x, u32 ld) {
+__device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
+                                        const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
+                                        const void *__restrict__ q, u32 x, u32 ld) {
     u32 k = (begin & ~3u) + 4 * group, step = 4 * along;
     if (k >= end) return;
     uint4 cols = __ldg(colidx + k / 4);
@@ -132,8 +139,9 @@ __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
-    const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part, const Params p) {
+    rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
+        const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
+        const Params p) {
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (across - 1);

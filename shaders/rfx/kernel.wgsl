@@ -1,8 +1,10 @@
-// Reproducible SpMM from compressed sparse rows. See rfx.go for how work is shared out. BITS is p.
-//
-// An invocation has four columns, in vectors; across invocations, words of q are neighbours. Sums of
-// products of digits (DIGIT bits, A's and B's lowest first) have 32 bits; they are added to the 128-bit
-// totals before they can overflow.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
+// quantised (rfx.go).
+// Tile: a row or row segment × a tile of columns, as csr/kernel.wgsl; an invocation has four columns, in vectors.
+// Data movement: A's integers and rows of B straight from memory to registers; words of q are neighbours across
+// invocations.
+// Bound by: integer arithmetic. Sums of products of digits (DIGIT bits, lowest first) have 32 bits and are added to
+// 128-bit totals before they can overflow.
 
 {{.HALF}}
 {{.FIXED}}
@@ -68,7 +70,7 @@ fn settle() {
     add_more();
 }
 
-// low returns the lowest digit of 12 bits, rest what is above it.
+// low returns the lowest digit of 12 bits, rest the bits above it.
 fn low(x: vec4<i32>) -> vec4<i32> { return (x << vec4<u32>(20u)) >> vec4<u32>(20u); }
 fn above(x: vec4<i32>, digit: vec4<i32>) -> vec4<i32> { return (x - digit) >> vec4<u32>(12u); }
 fn low1(x: i32) -> i32 { return (x << 20u) >> 20u; }
@@ -200,8 +202,8 @@ fn element_b(row: u32, j: u32) -> u32 {
 
 const SCALED = 0x10000u; // of the parameter store, see rfx.go
 
-// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
-// that row and column.
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output
+// in that row and column.
 fn epilogue(x: u32, row: u32, j: u32) -> u32 {
     let kind = (p.store >> 2u) & 3u;
     let shift = (p.store >> 8u) & 15u;
@@ -220,7 +222,9 @@ fn store(row: u32, j: u32, sum: vec4<u32>) {
     var y = round128(sum, unit(ra, {{.BITS}}u) + unit(rb, {{.BITS}}u));
     if (((ra | rb) & WILD) != 0u) {
         var kind = 0u;
-        for (var k = rows[2u * row]; k < rows[2u * row + 2u]; k++) { kind |= product_class(element_a(k), element_b(rows[p.columns + k], j)); }
+        for (var k = rows[2u * row]; k < rows[2u * row + 2u]; k++) {
+        kind |= product_class(element_a(k), element_b(rows[p.columns + k], j));
+    }
         if (kind != 0u) { y = class_value(kind); }
     }
     let at = row * p.ldc + j;

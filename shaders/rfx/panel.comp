@@ -1,17 +1,16 @@
-// Reproducible SpMM from panels of rows on cooperative matrices of 8-bit integers. See rfx.go for digits and panels.go
-// for how panels lie in memory.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p), A in panels, on cooperative matrices
+// of 8-bit integers (TM × TN × TK). rfx.go explains digits, panels.go the packing.
+// Tile: a workgroup computes (V × COLS) for a panel or a segment of one. There is a sum for each sum of two digits'
+// places.
+// Data movement: a tile's 32 rows of B, as digits, are loaded into shared memory transposed: for each place and column
+// 32 bytes, one for each vector, so that both operands are read by rows of bytes along the vectors. Column 8o + i of
+// the workgroup's is at place i·(COLS/8) + o: an invocation loads eight neighbouring columns, and the writes of
+// neighbours go to other banks. The next tile is prefetched to registers.
+// Bound by: gathers of rows of B, then shared memory.
 //
-// A workgroup multiplies an item, a panel or a piece of one, by COLS columns. A tile's 32 rows of B, as digits, are
-// brought to shared memory turned round: for each place and column, 32 bytes, one for each vector; so both operands
-// are read by rows of bytes along the vectors. While one tile is multiplied, the next is on its way to registers.
-// There is a sum for each sum of two digits' places.
-//
-// The device's matrix operation is TM×TN×TK; the panel has as many rows as fit it:
+// The panel has as many rows as fit the device's matrix operation:
 //   SWAP = 1  Cᵀ = Bᵀ·Aᵀ: columns of B on TM, the panel's V rows on TN (16×8×32, 8×8×8);
 //   SWAP = 0  C = A·B: the panel's rows on TM, columns of B on TN (8×16×32, 16×16×16).
-//
-// Column 8o + i of the workgroup's is at place i·(COLS/8) + o in shared memory: an invocation brings eight neighbouring
-// columns, and writes of those side by side go to other banks.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -34,10 +33,10 @@ layout(constant_id = 7) const uint SUBS = 4;
 layout(constant_id = 8) const uint SHARED = 5280; // words of shared memory: what the table computes
 
 #define S ((BITS + 1) / 8) // digits
-#define DIAGS (2 * S - 1)  // sums of places
-#define TILE 32            // vectors
-#define PITCH 12           // words from one column's bytes to the next's
-#define ITEM 5             // words of an item besides its rows: see panels.go
+#define DIAGS (2 * S - 1) // sums of places
+#define TILE 32 // vectors
+#define PITCH 12 // words from one column's bytes to the next's
+#define ITEM 5 // words of an item besides its rows: see panels.go
 #define NOROW 0xffffffffu
 
 shared uint mem[SHARED];
@@ -55,7 +54,9 @@ const uint ACROSS = COLS / SUBS / TILE_COLS;
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
 // Digits of eight columns of a row of B: words 2d and 2d+1 are those of place d.
-struct Row { uint w[2 * S]; };
+struct Row {
+    uint w[2 * S];
+};
 
 // fetch loads the digits of a row of q from column col: pairs of places lie together, then a last one alone.
 Row fetch(uint row, uint col) {
@@ -64,7 +65,8 @@ Row fetch(uint row, uint col) {
     Row r;
     [[unroll]] for (uint d = 0; d < S / 2; d++) {
         uvec4 v = Words4(line).v[(2 * col + d * 2 * p.ldq) / 16];
-        [[unroll]] for (uint i = 0; i < 4; i++) r.w[4 * d + i] = v[i];
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            r.w[4 * d + i] = v[i];
     }
 #if S == 3
     uvec2 v = Words2(line).v[(col + 2 * p.ldq) / 8];
@@ -76,9 +78,11 @@ Row fetch(uint row, uint col) {
 
 // turn makes of a word of each of four rows, four columns wide, a word of each column.
 uvec4 turn(uvec4 x) {
-    uint lo = (x.x & 0x00ff00ffu) | (x.y & 0x00ff00ffu) << 8, hi = (x.x >> 8 & 0x00ff00ffu) | (x.y & 0xff00ff00u); // columns 0, 2 and 1, 3
+    uint lo = (x.x & 0x00ff00ffu) | (x.y & 0x00ff00ffu) << 8,
+         hi = (x.x >> 8 & 0x00ff00ffu) | (x.y & 0xff00ff00u); // columns 0, 2 and 1, 3
     uint lo2 = (x.z & 0x00ff00ffu) | (x.w & 0x00ff00ffu) << 8, hi2 = (x.z >> 8 & 0x00ff00ffu) | (x.w & 0xff00ff00u);
-    return uvec4((lo & 0xffffu) | lo2 << 16, (hi & 0xffffu) | hi2 << 16, lo >> 16 | (lo2 & 0xffff0000u), hi >> 16 | (hi2 & 0xffff0000u));
+    return uvec4((lo & 0xffffu) | lo2 << 16, (hi & 0xffffu) | hi2 << 16, lo >> 16 | (lo2 & 0xffff0000u),
+                 hi >> 16 | (hi2 & 0xffff0000u));
 }
 
 uint place(uint column) { return (column & 7u) * OCTETS + column / 8; }
@@ -96,7 +100,8 @@ void main() {
     uvec4 next[LOADS]; // rows of B to fetch
     Row rows[LOADS][4];
     SUM sums[ACROSS * DIAGS];
-    [[unroll]] for (uint i = 0; i < ACROSS * DIAGS; i++) sums[i] = SUM(0);
+    [[unroll]] for (uint i = 0; i < ACROSS * DIAGS; i++)
+        sums[i] = SUM(0);
 
     // Step s looks up the columns of tile s, fetches tile s-1, and multiplies tile s-2.
     for (uint s = 0; s < tiles + 2; s++) {
@@ -105,8 +110,10 @@ void main() {
                 uint t = i * LOCAL + gl_LocalInvocationIndex, quad = t % 8, octet = t / 8;
                 [[unroll]] for (uint d = 0; d < S; d++)
                     [[unroll]] for (uint h = 0; h < 2; h++) {
-                        uvec4 c = turn(uvec4(rows[i][0].w[2 * d + h], rows[i][1].w[2 * d + h], rows[i][2].w[2 * d + h], rows[i][3].w[2 * d + h]));
-                        [[unroll]] for (uint j = 0; j < 4; j++) mem[(d * COLS + place(8 * octet + 4 * h + j)) * PITCH + quad] = c[j];
+                        uvec4 c = turn(uvec4(rows[i][0].w[2 * d + h], rows[i][1].w[2 * d + h], rows[i][2].w[2 * d + h],
+                                             rows[i][3].w[2 * d + h]));
+                        [[unroll]] for (uint j = 0; j < 4; j++)
+                            mem[(d * COLS + place(8 * octet + 4 * h + j)) * PITCH + quad] = c[j];
                     }
             }
             barrier();
@@ -115,13 +122,15 @@ void main() {
             [[unroll]] for (uint i = 0; i < LOADS; i++) {
                 // Columns past the last are read from the last ones' place; they are never stored.
                 uint col = min(base + (i * LOCAL + gl_LocalInvocationIndex) / 8 * 8, p.ldq - 8);
-                [[unroll]] for (uint v = 0; v < 4; v++) rows[i][v] = fetch(next[i][v], col);
+                [[unroll]] for (uint v = 0; v < 4; v++)
+                    rows[i][v] = fetch(next[i][v], col);
             }
         }
         if (s < tiles) {
             [[unroll]] for (uint i = 0; i < LOADS; i++) {
                 uint at = columns + s * TILE + (i * LOCAL + gl_LocalInvocationIndex) % 8 * 4;
-                [[unroll]] for (uint v = 0; v < 4; v++) next[i][v] = p.rows.v[at + v];
+                [[unroll]] for (uint v = 0; v < 4; v++)
+                    next[i][v] = p.rows.v[at + v];
             }
         }
         if (s < 2) continue;
@@ -139,7 +148,8 @@ void main() {
                     if (SWAP == 1) coopMatLoad(x[0], mem, from, PITCH, BY_ROWS);
                     else coopMatLoad(y[0], mem, from, PITCH, BY_COLUMNS);
                     [[unroll]] for (uint e = 0; e < S; e++)
-                        sums[c * DIAGS + d + e] = coopMatMulAdd(x[SWAP == 1 ? 0 : e], y[SWAP == 1 ? e : 0], sums[c * DIAGS + d + e]);
+                        sums[c * DIAGS + d + e] =
+                            coopMatMulAdd(x[SWAP == 1 ? 0 : e], y[SWAP == 1 ? e : 0], sums[c * DIAGS + d + e]);
                 }
             }
         }
@@ -159,7 +169,8 @@ void main() {
         uint r = t / COLS, j = base + t % COLS, row = p.rows.v[item + ITEM + r];
         uvec4 sum = uvec4(0);
         [[unroll]] for (int d = DIAGS - 1; d >= 0; d--)
-            sum = add128(sum << 8 | uvec4(0, sum.xyz) >> 24, extended(int(mem[(d * V + r) * (COLS + 4) + place(t % COLS)])));
+            sum = add128(sum << 8 | uvec4(0, sum.xyz) >> 24,
+                         extended(int(mem[(d * V + r) * (COLS + 4) + place(t % COLS)])));
         if (count > 0) {
             if (j < p.ldq) Out4(at(uvec2(p.part), part + r * count, 16 * p.ldq)).v[j] = sum;
         } else if (row != NOROW && j < p.n) {

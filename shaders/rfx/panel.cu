@@ -1,18 +1,14 @@
-// Reproducible SpMM from panels of 8 rows on matrix units of 8-bit integers. See rfx.go for digits and panels.go
-// for how panels lie in memory.
-//
-// A warp multiplies an item, a panel or a piece of one, by 64 columns. The instruction m16n8k32 computes Cᵀ = Bᵀ·Aᵀ,
-// as in kernel cvse: the panel's 8 rows sit on its n, 16 columns of B on its m. A lane fetches 8 columns of a row
-// of B with all their digits in one or two loads. Digits of the same column and place of four rows make a word of
-// the instruction's operand, which byte permutes bring together; no value crosses lanes. Lane (g, q) has vectors
-// 8q to 8q+7 of a tile of 32 and columns 8g to 8g+7; instruction j has its columns 2j and 2j+1.
-//
-// The four lanes of a quad fetch from four rows at once; rows that differ mod 4 lie in other banks, and panels.go
-// deals vectors accordingly.
-//
-// Column numbers and digits of A run through shared memory, STAGES tiles deep, each warp on its own.
-//
-// Compile-time constants: BITS (p), WARPS, STAGES, STEP (32 or 16: the instruction's k).
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A in panels of 8 rows, on
+// matrix units of 8-bit integers (mma.m16n8k32). rfx.go explains digits, panels.go the packing.
+// Tile: a warp computes (8 × 64) for a panel or a segment of one. The instruction computes Cᵀ = Bᵀ·Aᵀ as kernel cvse:
+// the panel's rows on n = 8, 16 columns of B on m. Lane (g, q) has vectors 8q to 8q + 7 of a tile of 32 and columns 8g
+// to 8g + 7; instruction j has its columns 2j and 2j + 1.
+// Data movement: a lane fetches 8 columns of a row of B with all digits in one or two loads; byte permutes put digits
+// of four rows into an operand word, and no value crosses lanes. The four lanes of a quad fetch four rows at once: rows
+// that differ mod 4 lie in different banks, and panels.go deals vectors so. Column numbers and digits of A go through
+// shared memory, STAGES tiles deep, each warp on its own.
+// Bound by: gathers of rows of B through L1.
+// Constants: BITS (p), WARPS, STAGES, STEP (32 or 16: the instruction's k).
 
 #include "store.cuh"
 #include "../include/units.cuh"
@@ -20,15 +16,17 @@
 typedef long long i64;
 
 #define S ((BITS + 1) / 8) // digits
-#define DIAGS (2 * S - 1)  // sums of places
-#define COLS 64            // of a warp
-#define QUADS (STEP / 16)  // of rows that a lane fetches for a step
+#define DIAGS (2 * S - 1) // sums of places
+#define COLS 64 // of a warp
+#define QUADS (STEP / 16) // of rows that a lane fetches for a step
 #define TILE_BYTES (S * 256 + 128)
-#define ITEM 13            // words: see panels.go
+#define ITEM 13 // words: see panels.go
 #define NOROW 0xffffffffu
 
 // Digits of 8 columns of a row of B: words 2d and 2d+1 are those of place d.
-struct Row { u32 w[2 * S]; };
+struct Row {
+    u32 w[2 * S];
+};
 
 // fetch loads the lane's digits of a row of q: pairs of places lie together, then a last one alone.
 __device__ __forceinline__ Row fetch(const char *q, u32 row, u32 pitch, u32 ldq, u32 col) {
@@ -50,10 +48,12 @@ __device__ __forceinline__ Row fetch(const char *q, u32 row, u32 pitch, u32 ldq,
 __device__ __forceinline__ void mma(int (&d)[4], const u32 (&a)[2 * QUADS], const u32 *b) {
 #if STEP == 32
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
     asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 #endif
 }
 
@@ -74,7 +74,8 @@ __device__ __forceinline__ void multiply(int (&acc)[4][DIAGS][4], const Row (&r)
             u32 c[QUADS][4];
 #pragma unroll
             for (int i = 0; i < QUADS; i++)
-                turn(c[i], r[4 * i].w[2 * d + h], r[4 * i + 1].w[2 * d + h], r[4 * i + 2].w[2 * d + h], r[4 * i + 3].w[2 * d + h]);
+                turn(c[i], r[4 * i].w[2 * d + h], r[4 * i + 1].w[2 * d + h], r[4 * i + 2].w[2 * d + h],
+                     r[4 * i + 3].w[2 * d + h]);
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 u32 f[2 * QUADS];
@@ -129,8 +130,9 @@ __device__ __forceinline__ void finish(u32 row, u32 col, const i128 (&sum)[8], c
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__restrict__ values,
-    const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part, const Params p) {
+    rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__restrict__ values,
+        const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
+        const Params p) {
     __shared__ __align__(16) unsigned char ring[WARPS][STAGES][TILE_BYTES];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 number = (blockIdx.x + blockIdx.z * p.width) * WARPS + warp;
@@ -145,7 +147,7 @@ rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__r
 
     const u32 *columns = rows + item[0] + lane;
     ints += (size_t)item[1] * (256 * S) + 8 * lane;
-    auto bring = [&](u32 tile) {
+    auto load_stage = [&](u32 tile) {
         if (tile < tiles) {
             u32 to = shared_address(ring[warp][tile % STAGES]);
 #pragma unroll
@@ -154,7 +156,7 @@ rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__r
         }
         copy_commit();
     };
-    auto gather = [&](Row (&r)[4 * QUADS], u32 tile, int step) {
+    auto gather = [&](Row(&r)[4 * QUADS], u32 tile, int step) {
         const uint4 *k = (const uint4 *)(ring[warp][tile % STAGES] + 256 * S + 32 * quarter) + step;
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
@@ -169,7 +171,7 @@ rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__r
     int acc[4][DIAGS][4] = {};
     Row r[2][4 * QUADS];
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) bring(s);
+    for (int s = 0; s < STAGES - 1; s++) load_stage(s);
     if (tiles > 0) {
         copy_wait<STAGES - 2>();
         __syncwarp();
@@ -192,7 +194,7 @@ rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__r
                 gather(r[1], now, 1);
             } else {
                 __syncwarp(); // all have read what the copy overwrites
-                bring(now + STAGES - 1);
+                load_stage(now + STAGES - 1);
                 copy_wait<STAGES - 2>();
                 __syncwarp();
                 if (now + 1 < tiles) gather(r[(s + 1) & 1], now + 1, 0);

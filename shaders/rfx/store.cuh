@@ -1,4 +1,4 @@
-// What becomes of a sum. BITS is p.
+// How a sum becomes an element of C: the one rounding, alpha, beta and the epilogue. BITS is p.
 
 #pragma once
 #include "params.h"
@@ -22,8 +22,8 @@ __device__ __forceinline__ u32 element(const void *v, size_t i, const Params &p)
 
 #define SCALED 0x10000u // of the parameter `store`, see rfx.go
 
-// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
-// that row and column.
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output
+// in that row and column.
 __device__ __forceinline__ u32 epilogue(u32 y, u32 row, u32 j, const u32 *bias, const Params &p) {
     u32 kind = p.store >> 2 & 3;
     if (kind != 0) y = plus(y, bias[(size_t)(kind == 1 ? row : j) << (p.store >> 8 & 15)]);
@@ -31,8 +31,8 @@ __device__ __forceinline__ u32 epilogue(u32 y, u32 row, u32 j, const u32 *bias, 
 }
 
 // store writes element (row, j) of C, given the sum.
-__device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const void *values,
-                                   const void *b, const u32 *q, const u32 *bias, u32 *c, const Params &p) {
+__device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const void *values, const void *b,
+                                   const u32 *q, const u32 *bias, u32 *c, const Params &p) {
     u32 ra = rows[2 * (size_t)row + 1], rb = q[j];
     u32 y = rounded(sum, unit(ra, BITS) + unit(rb, BITS));
     if (((ra | rb) & WILD) != 0) {

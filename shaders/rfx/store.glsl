@@ -1,11 +1,11 @@
-// What becomes of a sum. BITS is p.
+// How a sum becomes an element of C: the one rounding, alpha, beta and the epilogue. BITS is p.
 
 #include "params.glsl"
 #include "../include/addr.glsl"
 #include "../include/half.glsl"
 #include "../include/fixed.glsl"
 
-// The buffers again, in units of what is loaded at once.
+// The same buffers, in units of one load.
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Words { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Words2 { uvec2 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
@@ -40,8 +40,8 @@ uint kind(uint row, uint j) {
 
 #define SCALED 0x10000u // of the parameter `store`, see rfx.go
 
-// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
-// that row and column.
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output
+// in that row and column.
 uint epilogue(uint y, uint row, uint j) {
     uint kind = p.store >> 2 & 3u;
     if (kind != 0) y = plus(y, Words(at(uvec2(p.bias), kind == 1 ? row : j, 4u << (p.store >> 8 & 15u))).v[0]);

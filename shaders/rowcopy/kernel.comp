@@ -1,4 +1,7 @@
-// Copies rows of a dense matrix. See rowcopy.go for how work is shared out.
+// Computes: rows of a dense matrix copied to or from the places that a list names (rowcopy.go).
+// Tile: 16 bytes an invocation.
+// Data movement: straight through registers, neighbours side by side.
+// Bound by: memory bandwidth.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -71,7 +71,7 @@ func ForeignShapes() bool { return os.Getenv("SPMM_SHAPES") == "all" }
 // Variants returns the variants of k that the device runs.
 func Variants(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Variants) }
 
-// Forms returns the forms of the variants of k that the device runs, see spec.SplitEpilogues.
+// Forms returns the forms of the variants of k that the device runs, see spec.WithEpilogues.
 func Forms(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Forms()) }
 
 // met returns those of vs that the device runs. SPMM_SOURCE, the name of a source without its ending, leaves out those of

@@ -1,5 +1,8 @@
-// 2:4 with a remainder × dense on scalar units: an invocation multiplies one row by four columns, taking the entries of
-// the row one by one, so that nothing else touches B. ELEM is the type of A and B.
+// Computes: C = alpha·(Pairs + Remainder)·B + beta·C, f32, f16 or bf16 on scalar units.
+// Tile: an invocation computes (1 × 4).
+// Data movement: the entries of a row one by one, rows of B straight from memory: nothing else touches B.
+// Bound by: gathers of rows of B.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -24,6 +27,7 @@ void main() {
     uint last = rest.v[row / 16 + 2], cols = p.panels + 2, mask = cols + rest.v[p.panels + 1], first = rest.v[0] * 16;
     for (uint q = rest.v[row / 16 + 1]; q < last; q++)
         if ((rest.v[mask + q / 2] >> (q % 2 * 16 + row % 16) & 1u) != 0)
-            acc += element(at(uvec2(p.values), first + q, 16 * ELEM_BYTES), row % 16) * quad(rowOfB(rest.v[cols + q]), j / 4);
+            acc += element(at(uvec2(p.values), first + q, 16 * ELEM_BYTES), row % 16) *
+                   quad(rowOfB(rest.v[cols + q]), j / 4);
     storeFloats(row, j, acc);
 }

@@ -1,4 +1,8 @@
-// 2:4 with a remainder × dense through WebGPU: the same work as plain.comp. A template over LANES and ELEM.
+// Computes: C = alpha·(Pairs + Remainder)·B + beta·C, f32, f16 or bf16 through WebGPU.
+// Tile: an invocation computes (1 × 4), as plain.comp.
+// Data movement: the entries of a row one by one, rows of B straight from memory: nothing else touches B.
+// Bound by: gathers of rows of B.
+// Template: LANES, ELEM.
 
 const ELEM = {{.ELEM}}u;
 const LANES = {{.LANES}}u;

@@ -1,49 +1,49 @@
-// The remainder on matrix units: panels of 16 rows, whose vectors come 16 to a step (see restArray in sparse24r.go). Each warp
-// gathers the rows of B that a step's vectors multiply to its own part of shared memory, and adds the product to the sums
-// that it holds: those of the instructions for 2:4 lie in registers as mma.m16n8k16's do.
+// The remainder on matrix units: panels of 16 rows, whose vectors (16 × 1) come 16 to a step (see restArray in
+// sparse24r.go). Each warp gathers the rows of B that a step's vectors multiply into its own shared memory, and adds
+// the product to the sums that it holds: those of the instructions for 2:4 lie in registers as mma.m16n8k16's do.
 
 #pragma once
 #include "../nm/nm.cuh"
 
-#define REST Rest
-#define REST_ARGS const u32 *__restrict__ rest,
-#define REST_OF(memory, b) Rest(rest, values, b, memory)
-#define REST_BYTES 4096
+#define REMAINDER Remainder
+#define REMAINDER_ARGS const u32 *__restrict__ remainder,
+#define REMAINDER_OF(memory, b) Remainder(remainder, values, b, memory)
+#define REMAINDER_BYTES 4096
 
 // RestEntries gives an output from the entries of both parts.
 template <class E> struct RestEntries {
     E pairs;
-    const u32 *rest;         // from its second word on
-    const u16 *values, *b;   // values of the remainder
+    const u32 *remainder; // from its second word on
+    const u16 *values, *b; // values of the remainder
     u32 panels, ldb;
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
         pairs.terms(s, row, col);
-        u32 last = rest[row / 16 + 1], count = rest[panels], r = row % 16;
-        for (u32 q = rest[row / 16]; q < last; q++) {
-            if (!(rest[panels + 1 + count + q / 2] >> (q % 2 * 16 + r) & 1)) continue;
+        u32 last = remainder[row / 16 + 1], count = remainder[panels], r = row % 16;
+        for (u32 q = remainder[row / 16]; q < last; q++) {
+            if (!(remainder[panels + 1 + count + q / 2] >> (q % 2 * 16 + r) & 1)) continue;
             u32 k = q % 16; // see mma.m16n8k16's operand A
             u16 value = values[(u64)(q / 16) * 256 + (r % 8 * 4 + k % 8 / 2) * 8 + (k / 8 * 2 + r / 8) * 2 + k % 2];
-            s.add(to_float(value), to_float(b[(u64)rest[panels + 1 + q] * ldb + col]));
+            s.add(to_float(value), to_float(b[(u64)remainder[panels + 1 + q] * ldb + col]));
         }
         return s.result();
     }
 };
 
-// Gather adds the remainder of TALL strips of 16 rows, APART rows apart, to sums of N tiles of 8 columns. The strips' steps, one
-// after the other, are brought one ahead, and the columns that the next one gathers are known when it is brought.
+// Gather adds the remainder of TALL strips of 16 rows, APART rows apart, to sums of N tiles of 8 columns. The strips'
+// steps, one after the other, are prefetched one step early, and so are the columns that the next one gathers.
 template <int TALL, int APART, int N> struct Gather {
     static constexpr u32 NONE = 0xffffffff;
     const u32 *ptr, *cols; // of the remainder's panels and vectors
     const u16 *values, *b; // values of the remainder
     u32 memory, ldb, panels;
-    u32 lane, col;         // of the tile
-    uint2 next[TALL];      // of each strip of the tile that was looked for: the first vector, and the one after the last
-    uint2 steps[TALL];     // of each strip of the tile: the first step, and the one after the last
-    u32 ahead;             // the step to bring next
-    u32 from;              // the column of its vector lane % 16
-    uint4 a;               // operand A of the step that was brought last
+    u32 lane, col; // of the tile
+    uint2 next[TALL]; // of each strip of the tile that was looked for: the first vector, and the one after the last
+    uint2 steps[TALL]; // of each strip of the tile: the first step, and the one after the last
+    u32 next_step; // the step to load next
+    u32 from; // the column of its vector lane % 16
+    uint4 a; // operand A of the step that was loaded last
 
     // after is the first step of the strips from i on.
     __device__ __forceinline__ u32 after(int i) const {
@@ -54,34 +54,36 @@ template <int TALL, int APART, int N> struct Gather {
         return first;
     }
     __device__ __forceinline__ void know(u32 step) {
-        ahead = step;
+        next_step = step;
         if (step != NONE) from = cols[step * 16 + threadIdx.x % 16];
     }
     // place has the lane read anew: what follows from it is not worth registers while the loop multiplies.
     __device__ __forceinline__ void place() { asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane)); }
     // at is where 16 bytes of row k of a step's rows of B lie.
-    __device__ __forceinline__ u32 at(u32 k, u32 chunk) const { return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16; }
+    __device__ __forceinline__ u32 at(u32 k, u32 chunk) const {
+        return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16;
+    }
 
-    // bring has the rows of B of the step that comes next on their way, if there is one.
-    __device__ __forceinline__ void bring() {
-        if (ahead == NONE) return;
+    // prefetch_step prefetches the rows of B of the next step, if there is one.
+    __device__ __forceinline__ void prefetch_step() {
+        if (next_step == NONE) return;
         place();
-        a = *(const uint4 *)(values + (u64)ahead * 256 + lane * 8);
+        a = *(const uint4 *)(values + (u64)next_step * 256 + lane * 8);
 #pragma unroll
         for (int j = 0; j < N / 2; j++) {
             u32 k = (j * 32 + lane) / N, chunk = lane % N, c = col + 8 * chunk, row = __shfl_sync(0xffffffff, from, k);
             copy<16>(at(k, chunk), b + (u64)row * ldb + (c < ldb ? c : 0), c < ldb ? 16 : 0);
         }
         copy_commit();
-        u32 next = ahead + 1;
+        u32 next = next_step + 1;
 #pragma unroll
         for (int i = 0; i < TALL; i++)
-            if (steps[i].x <= ahead && ahead < steps[i].y && next == steps[i].y) next = after(i + 1);
+            if (steps[i].x <= next_step && next_step < steps[i].y && next == steps[i].y) next = after(i + 1);
         know(next);
     }
 
-    // What is needed of the first step is loaded by one call after the other, long before it is read. (The loop that multiplies
-    // stays as fast as it is only without such calls.)
+    // What is needed of the first step is loaded by one call after the other, long before it is read. (The loop that
+    // multiplies stays as fast as it is only without such calls.)
     __device__ __forceinline__ void look(u32 row) {
 #pragma unroll
         for (int i = 0; i < TALL; i++) {
@@ -99,11 +101,11 @@ template <int TALL, int APART, int N> struct Gather {
     }
     __device__ __forceinline__ void start(u32 first) {
         col = first;
-        bring();
+        prefetch_step();
     }
 
     __device__ __forceinline__ void add(float (&acc)[TALL][N][4]) {
-        static_assert(N % 2 == 0 && N * 256 <= REST_BYTES, "a step's rows of B fit the memory");
+        static_assert(N % 2 == 0 && N * 256 <= REMAINDER_BYTES, "a step's rows of B fit the memory");
 #pragma unroll
         for (int i = 0; i < TALL; i++) {
 #pragma unroll 1
@@ -115,7 +117,7 @@ template <int TALL, int APART, int N> struct Gather {
 #pragma unroll
                 for (int j = 0; j < N / 2; j++) ldmatrix_trans(y[j], at(lane % 16, 2 * j + lane / 16));
                 __syncwarp();
-                bring();
+                prefetch_step();
 #pragma unroll
                 for (int j = 0; j < N; j++) mma<ELEM>(acc[i][j], x, y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
             }
@@ -123,16 +125,20 @@ template <int TALL, int APART, int N> struct Gather {
     }
 };
 
-struct Rest {
-    const u32 *rest;       // from its second word on
+struct Remainder {
+    const u32 *remainder; // from its second word on
     const u16 *values, *b; // values of the remainder
-    u32 memory;            // of this warp
+    u32 memory; // of this warp
 
-    __device__ __forceinline__ Rest(const u32 *rest, const u16 *values, const u16 *b, u32 memory) : rest(rest + 1), values(values + (u64)rest[0] * 256), b(b), memory(memory) {}
+    __device__ __forceinline__ Remainder(const u32 *remainder, const u16 *values, const u16 *b, u32 memory)
+        : remainder(remainder + 1), values(values + (u64)remainder[0] * 256), b(b), memory(memory) {}
 
-    template <int TALL, int APART, int N, class P> __device__ __forceinline__ Gather<TALL, APART, N> gather(const P &p) const {
-        return {rest, rest + p.panels + 1, values, b, memory, p.ldb, p.panels};
+    template <int TALL, int APART, int N, class P>
+    __device__ __forceinline__ Gather<TALL, APART, N> gather(const P &p) const {
+        return {remainder, remainder + p.panels + 1, values, b, memory, p.ldb, p.panels};
     }
 
-    template <class E, class P> __device__ __forceinline__ RestEntries<E> entries(E pairs, const P &p) const { return {pairs, rest, values, b, p.panels, p.ldb}; }
+    template <class E, class P> __device__ __forceinline__ RestEntries<E> entries(E pairs, const P &p) const {
+        return {pairs, remainder, values, b, p.panels, p.ldb};
+    }
 };

@@ -1,5 +1,9 @@
-// The kernel of shaders/nm for 2:4 on the sparse tensor cores of compute capability 8.0, which adds the remainder to what it
-// stores.
+// Computes: C = alpha·(Pairs + Remainder)·B + beta·C on the sparse tensor cores of compute capability 8.0: Pairs is
+// 2:4, Remainder holds the other entries.
+// Tile: nm/sparse24.cu's, whose source this includes.
+// Data movement: nm/sparse24.cu's for Pairs. Before a tile is stored each warp gathers the rows of B of its remainder
+// (remainder.cuh).
+// Bound by: as nm/sparse24.cu, and gathers of rows of B for the remainder.
 
 #include "remainder.cuh"
 #include "../nm/sparse24.cu"

@@ -95,23 +95,33 @@ func (e Epilogue) word() uint32 {
 	return uint32(e.Bias)<<2 | uint32(e.Activation)<<4 | e.BiasShift<<8
 }
 
-// SplitEpilogues gives each variant for CUDA a form of its own for epilogues, which is compiled from the same source with
-// EPILOGUE defined, and returns the variants. The others then have no code for epilogues: with it, ptxas schedules their
-// loops up to a tenth slower, whether it is called or inline. A variant that has EPILOGUE defined stays as it is.
-func SplitEpilogues(vs []*Variant) []*Variant {
+// WithEpilogues gives the variants for CUDA code for epilogues, which EPILOGUE stands for in their sources, and returns them.
+// A variant that splits tells of gets a second form for it, `_epilogue`, and has none itself: with it, ptxas schedules some
+// kernels' loops up to a fifth slower, whether it is called or inline. All others have it in their one form.
+func WithEpilogues(vs []*Variant, splits func(*Variant) bool) []*Variant {
 	for _, v := range vs {
-		if v.Code != backend.CodePTX || v.Unit.Defines["EPILOGUE"] != "" {
+		if v.Code != backend.CodePTX {
 			continue
 		}
 		form := *v
-		form.Name += "_epilogue"
-		form.Unit.Blob = strings.TrimSuffix(v.Unit.Blob, ".ptx") + "_epilogue.ptx"
 		form.Unit.Defines = maps.Clone(v.Unit.Defines)
 		if form.Unit.Defines == nil {
 			form.Unit.Defines = map[string]string{}
 		}
 		form.Unit.Defines["EPILOGUE"] = "1"
+		if !splits(v) {
+			v.Unit.Defines = form.Unit.Defines
+			continue
+		}
+		form.Name += "_epilogue"
+		form.Unit.Blob = strings.TrimSuffix(v.Unit.Blob, ".ptx") + "_epilogue.ptx"
 		v.Epilogue = &form
 	}
 	return vs
 }
+
+// OneForm is for WithEpilogues: no variant has a second form.
+func OneForm(*Variant) bool { return false }
+
+// TwoForms is for WithEpilogues: every variant has a second form.
+func TwoForms(*Variant) bool { return true }

@@ -138,7 +138,7 @@ type Variant struct {
 	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for all.
 	Together int
-	// Epilogue is the form that launches with an epilogue take, see SplitEpilogues; nil: the variant itself.
+	// Epilogue is the form that launches with an epilogue take, see WithEpilogues; nil: the variant itself.
 	Epilogue *Variant
 	// Before is code that launches run before the variant's own. It multiplies nothing by itself.
 	Before *Variant

@@ -1,4 +1,7 @@
-// Tiled-CSR × dense on cooperative matrices.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Tiled-CSR, f16, sums in f32, on cooperative matrices.
+// Tile: a workgroup computes a group (V × COLS), a subgroup (V × COLS/SUBS).
+// Data movement: panel_coop.glsl: rows of B are gathered into shared memory, the next stage prefetched to registers.
+// Bound by: gathers of rows of B, then shared memory.
 
 #version 460
 #pragma use_vulkan_memory_model

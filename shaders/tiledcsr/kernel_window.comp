@@ -1,4 +1,8 @@
-// Tiled-CSR × dense on cooperative matrices whose lanes are known, with B staged in shared memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Tiled-CSR, f16, sums in f32, on cooperative matrices of a known
+// lane layout.
+// Tile: a workgroup computes 2·WARPS groups (8 × 64 each).
+// Data movement: panel_window.glsl: windows of B (WINDOW × 64) in shared memory, all groups gather from there.
+// Bound by: shared-memory gathers. It serves groups that share most rows of B.
 
 #version 460
 #pragma use_vulkan_memory_model

@@ -1,4 +1,4 @@
-// Where the CUDA kernels find their work: warps of a block have the same group and neighbouring columns of C.
+// Where the CUDA kernels find their work: the warps of a CTA have the same group and neighbouring columns of C.
 
 #pragma once
 #include "../include/panel.cuh"

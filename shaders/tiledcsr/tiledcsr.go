@@ -30,7 +30,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "tiledcsr", Args: panel.Args,
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(0), panel.WebGPU(0), panel.CPU(locate, 0))),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, panel.Vulkan(0), panel.WebGPU(0), panel.CPU(locate, 0)), panel.Splits),
 	},
 	Encode: encode, Adopt: adopt, Launch: launch,
 }

@@ -1,5 +1,8 @@
-// Brings new values of f64 to their places, or new values of any type to an array of f64. See values.go for the map and
-// for how work is shared out.
+// Computes: new values of f64, or of any type for an array of f64, written to their slots of a packed array
+// (values.go).
+// Tile: four words of the array an invocation.
+// Data movement: straight through registers: coalesced writes, gathered reads.
+// Bound by: memory bandwidth.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -13,7 +16,7 @@ layout(local_size_x = 128) in;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint v[]; };
 
-// load returns element i of src as one of dst, of which f64 takes both words.
+// load returns element i of src as one of dst; f64 takes both words.
 uvec2 load(uint i) {
     if (p.stype == F64) {
         Words w = Words(at(uvec2(p.src), i, 8 * p.stride));

@@ -1,5 +1,8 @@
-// Brings new values of f64 to their places, or new values of any type to an array of f64. See values.go for the map and
-// for how work is shared out.
+// Computes: new values of f64, or of any type for an array of f64, written to their slots of a packed array
+// (values.go).
+// Tile: four words of the array a thread; with a list (listed.cuh) four entries a thread.
+// Data movement: straight through registers: coalesced writes, gathered reads.
+// Bound by: memory bandwidth.
 
 #define DOUBLE
 #include "params.h"
@@ -12,12 +15,14 @@ __device__ __forceinline__ void bring(const void *src, void *dst, u32 entry, siz
     if (i < p.count) narrowed(dst, slot, p.dtype, widened(src, (size_t)i * p.stride, p.stype));
 }
 
-extern "C" __global__ void __launch_bounds__(128)
-values(const void *__restrict__ src, const uint2 *__restrict__ groups, const u32 *__restrict__ sources, void *dst, const Params p) {
+extern "C" __global__ void __launch_bounds__(128) values(const void *__restrict__ src, const uint2 *__restrict__ groups,
+                                                         const u32 *__restrict__ sources, void *dst, const Params p) {
     u32 block = blockIdx.x + blockIdx.z * p.width;
     if (p.listed > 0) {
-        listed<double>(block * (128 * EACH) + threadIdx.x, (const u32 *)groups, sources, p, [&](u32 i) { return widened(src, (size_t)i * p.stride, p.stype); },
-                       [&](u32 slot, double x) { narrowed(dst, slot, p.dtype, x); });
+        listed<double>(
+            block * (128 * EACH) + threadIdx.x, (const u32 *)groups, sources, p,
+            [&](u32 i) { return widened(src, (size_t)i * p.stride, p.stype); },
+            [&](u32 slot, double x) { narrowed(dst, slot, p.dtype, x); });
         return;
     }
     u32 quad = block * 128 + threadIdx.x, per = p.dtype == F64 || p.dtype == F32 ? 4 : 8; // slots of a quad of words

@@ -1,4 +1,7 @@
-// Brings new values to their places. See values.go for the map and for how work is shared out.
+// Computes: new values of 16 or 32 bits, written to their slots of a packed array (values.go explains the map).
+// Tile: four words of the array a thread; with a list (listed.cuh) four entries a thread.
+// Data movement: straight through registers: coalesced writes, gathered reads.
+// Bound by: memory bandwidth.
 
 #include "params.h"
 #include "../include/half.cuh"
@@ -6,7 +9,8 @@
 
 // round returns f32 bits as bits of a 16-bit type. NaN keeps the upper bits of its payload.
 __device__ __forceinline__ u32 round16(u32 x, u32 type) {
-    if ((x & 0x7fffffffu) > 0x7f800000u) return type == BF16 ? x >> 16 | 0x40u : (x >> 16 & 0x8000u) | 0x7e00u | (x >> 13 & 0x3ffu);
+    if ((x & 0x7fffffffu) > 0x7f800000u)
+        return type == BF16 ? x >> 16 | 0x40u : (x >> 16 & 0x8000u) | 0x7e00u | (x >> 13 & 0x3ffu);
     return narrow(__uint_as_float(x), 0, type) & 0xffffu;
 }
 
@@ -25,7 +29,8 @@ __device__ __forceinline__ u32 convert(u32 x, const Params &p) {
 
 // quad writes four words of PER slots each.
 template <int PER>
-__device__ __forceinline__ void quad_of(u32 quad, const void *src, const uint2 *groups, const u32 *sources, u32 *dst, const Params &p) {
+__device__ __forceinline__ void quad_of(u32 quad, const void *src, const uint2 *groups, const u32 *sources, u32 *dst,
+                                        const Params &p) {
     const u32 all = (1u << 4 * PER) - 1;
     u32 slot = 4 * PER * quad;
     u32 held = all, next; // which slots hold entries, and the number of the first: of the entry, or in sources
@@ -70,15 +75,18 @@ __device__ __forceinline__ void quad_of(u32 quad, const void *src, const uint2 *
         if ((held >> PER * k & ((1u << PER) - 1)) != 0) words[k] = word[k];
 }
 
-extern "C" __global__ void __launch_bounds__(128)
-values(const void *__restrict__ src, const uint2 *__restrict__ groups, const u32 *__restrict__ sources, u32 *dst, const Params p) {
+extern "C" __global__ void __launch_bounds__(128) values(const void *__restrict__ src, const uint2 *__restrict__ groups,
+                                                         const u32 *__restrict__ sources, u32 *dst, const Params p) {
     u32 block = blockIdx.x + blockIdx.z * p.width;
     if (p.listed > 0) {
-        listed<u32>(block * (128 * EACH) + threadIdx.x, (const u32 *)groups, sources, p, [&](u32 i) { return fetch(src, i, p); }, [&](u32 slot, u32 x) {
-            u32 y = convert(x, p);
-            if (p.dtype == F32) dst[slot] = y;
-            else ((unsigned short *)dst)[slot] = (unsigned short)y;
-        });
+        listed<u32>(
+            block * (128 * EACH) + threadIdx.x, (const u32 *)groups, sources, p,
+            [&](u32 i) { return fetch(src, i, p); },
+            [&](u32 slot, u32 x) {
+                u32 y = convert(x, p);
+                if (p.dtype == F32) dst[slot] = y;
+                else ((unsigned short *)dst)[slot] = (unsigned short)y;
+            });
         return;
     }
     u32 quad = block * 128 + threadIdx.x;

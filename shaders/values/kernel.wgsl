@@ -1,4 +1,7 @@
-// Brings new values to their places. See values.go for the map and for how work is shared out.
+// Computes: new values of 16 or 32 bits, written to their slots of a packed array (values.go explains the map).
+// Tile: four words of the array an invocation.
+// Data movement: straight through registers: coalesced writes, gathered reads.
+// Bound by: memory bandwidth.
 
 {{.HALF}}
 

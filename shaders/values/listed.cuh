@@ -1,13 +1,14 @@
-// Bringing new values where their slots are listed.
+// Writing new values where the entries' slots are listed: coalesced reads, scattered writes.
 
 #pragma once
 
 typedef unsigned int u32;
 
-// listed brings EACH entries to the slots that are listed for them, one behind the other of the workgroup's: all loads of
-// a kind are under way at once. fetch(i) returns value i of src as an X, and store(slot, x) leaves it in a slot of dst.
+// listed writes EACH entries to the slots that are listed for them, one behind the other of the CTA's: all loads of
+// a kind are under way at once. fetch(i) returns value i of src as an X, and store(slot, x) writes it to a slot of dst.
 template <class X, class F, class S>
-__device__ __forceinline__ void listed(u32 first, const u32 *slots, const u32 *sources, const Params &p, F fetch, S store) {
+__device__ __forceinline__ void listed(u32 first, const u32 *slots, const u32 *sources, const Params &p, F fetch,
+                                       S store) {
     u32 slot[EACH], i[EACH];
     X x[EACH];
 #pragma unroll

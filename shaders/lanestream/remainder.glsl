@@ -1,4 +1,4 @@
-// The second operand, and the rest: what kernels share that make operands lane by lane. Needs ../include/lanes.glsl.
+// Operand B and the COO remainder, for kernels on lanes.glsl. Needs ../include/lanes.glsl.
 
 // columnOf returns the second operand of what a lane has of a column of B: rows q, q + 4, q + 8 and q + 12 of 16.
 OPERAND_B columnOf(float16_t r0, float16_t r1, float16_t r2, float16_t r3) {
@@ -10,13 +10,13 @@ OPERAND_B columnOf(float16_t r0, float16_t r1, float16_t r2, float16_t r3) {
     return y;
 }
 
-// addRest adds every shares'th of a row's entries in the rest, from number share on, to columns j to j+7.
-void addRest(uint row, uint share, uint shares, uint j, inout float x[8]) {
+// addRemainder adds every shares-th entry of a row's COO remainder, from number share on, to columns j to j+7.
+void addRemainder(uint row, uint share, uint shares, uint j, inout float x[8]) {
     const uint AT_ONCE = 4;
-    uint end = restAt(row + 1);
+    uint end = remainderAt(row + 1);
     // Columns past the leading dimension are read from its end instead; they are never stored.
-    uvec2 cols = restCols(), vals = restValues(), b = at(uvec2(p.b), min(j, p.ldb - 8), 2);
-    for (uint i = restAt(row) + share; i < end; i += AT_ONCE * shares) {
+    uvec2 cols = remainderCols(), vals = remainderValues(), b = at(uvec2(p.b), min(j, p.ldb - 8), 2);
+    for (uint i = remainderAt(row) + share; i < end; i += AT_ONCE * shares) {
         float v[AT_ONCE];
         uvec4 y[AT_ONCE];
         [[unroll]] for (uint k = 0; k < AT_ONCE; k++) { // past the end the last again

@@ -1,35 +1,36 @@
-// The rest of staged.cu and few.cu: what the streams leave out.
+// The COO remainder of staged.cu and few.cu: the entries that the streams leave out.
 
 #pragma once
 #include "tiles.cuh"
 
-// Whether neighbouring lanes read a row's entries for each other, as a load's cost is the lines that it touches: where that was faster at 60 to 90 %
-// zeros. With one lane for 8 columns two lanes share a row's entries then.
+// Whether neighbouring lanes read a row's entries for each other, as a load's cost is the lines that it touches: where
+// that was faster at 60 to 90 % zeros. With one lane for 8 columns two lanes share a row's entries then.
 #define DEALT (PAIRS ? TILES != 2 : TILES == 2)
 #define SPLIT (DEALT && TILES == 1 ? 2 : 1)
 
-// Rest is a warp's work on rows of the rest. A row has TEAM lanes: TILES for 8 columns each of a share of its entries. A lane has ROWS rows at once: all
-// go through B's rows from the first to the last, so that those which rows of A share are found in the first-level cache. While rows of B are on
-// their way, the next entries are, too.
-template <int ROWS, int AT_ONCE> struct Rest {
-    static const int TEAM = TILES * SPLIT, TOGETHER = 32 / TEAM;            // lanes of a row; rows of a warp that are neighbours
-    static const int TAKEN = AT_ONCE * SPLIT, STRIDE = DEALT ? TEAM : 1, OWN = TAKEN / STRIDE; // entries of a row at once; those of them that a lane reads
+// Remainder is a warp's work on rows of the COO remainder. A row has TEAM lanes: TILES for 8 columns each of a share of
+// its entries. A lane has ROWS rows at once: all go through B's rows from the first to the last, so that those which
+// rows of A share are found in the first-level cache. While rows of B are on their way, the next entries are, too.
+template <int ROWS, int AT_ONCE> struct Remainder {
+    static const int TEAM = TILES * SPLIT, TOGETHER = 32 / TEAM; // lanes of a row; rows of a warp that are neighbours
+    static const int TAKEN = AT_ONCE * SPLIT, STRIDE = DEALT ? TEAM : 1,
+                     OWN = TAKEN / STRIDE; // entries of a row at once; those of them that a lane reads
     static_assert(TAKEN % STRIDE == 0, "all lanes read as many");
     float x[ROWS][8];
 
-    // add does rows first to first + TOGETHER - 1, then those `apart` further, and so on, all before `last`: of each row's entries, which are dealt in
-    // TAKENs to so many shares, one share.
-    __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first, u32 apart, u32 last, u32 col, u32 lane,
-                                        u32 share = 0, u32 shares = 1) {
+    // add does rows first to first + TOGETHER - 1, then those `apart` further, and so on, all before `last`: of each
+    // row's entries, which are dealt in TAKENs to `shares` shares, share number `share`.
+    __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first,
+                                        u32 apart, u32 last, u32 col, u32 lane, u32 share = 0, u32 shares = 1) {
         col += lane % TILES * 8;
-        const u16 *from = b + (col < p.ldb ? col : 0), *rest = index.rest_values(values);
-        const u32 *cols = index.rest_cols(p);
+        const u16 *from = b + (col < p.ldb ? col : 0), *remainder = index.remainder_values(values);
+        const u32 *cols = index.remainder_cols(p);
         u32 at[ROWS], end[ROWS], k[ROWS][OWN], v[ROWS][OWN], mine = DEALT ? lane % TEAM : 0;
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             u32 row = first + lane / TEAM + i * apart;
             at[i] = end[i] = 0;
-            if (row < last) at[i] = index.rest_at(row) + share * TAKEN, end[i] = index.rest_at(row + 1);
+            if (row < last) at[i] = index.remainder_at(row) + share * TAKEN, end[i] = index.remainder_at(row + 1);
 #pragma unroll
             for (int n = 0; n < OWN; n++) k[i][n] = 0;
 #pragma unroll
@@ -44,7 +45,7 @@ template <int ROWS, int AT_ONCE> struct Rest {
                 for (int n = 0; n < OWN; n++) {
                     u32 e = at[i] + n * STRIDE + mine;
                     v[i][n] = 0; // past the end the column stays: a row of B that was read
-                    if (e < end[i]) k[i][n] = __ldg(cols + e), v[i][n] = __ldg(rest + e);
+                    if (e < end[i]) k[i][n] = __ldg(cols + e), v[i][n] = __ldg(remainder + e);
                 }
                 at[i] += shares * TAKEN;
             }
@@ -60,7 +61,8 @@ template <int ROWS, int AT_ONCE> struct Rest {
 #pragma unroll
                 for (int n = 0; n < AT_ONCE; n++) {
                     const bool other = DEALT && TILES > 1; // lanes of a team multiply the same entries
-                    u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n], reader = lane - mine + n % TILES;
+                    u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n],
+                        reader = lane - mine + n % TILES;
                     if (other) row = __shfl_sync(~0u, row, reader), value = __shfl_sync(~0u, value, reader);
                     y[i][n] = __ldg((const uint4 *)(from + (u64)row * p.ldb)), f[i][n] = widen_lo<ELEM>(value);
                 }
@@ -82,8 +84,9 @@ template <int ROWS, int AT_ONCE> struct Rest {
 #pragma unroll
             for (int j = 0; j < 8; j++) x[i][j] += __shfl_xor_sync(~0u, x[i][j], 1);
     }
-    // leave writes the sums of rows as add says to rows of sums of which the first is at `sums`, or adds them to what is there.
-    template <bool ADD> __device__ __forceinline__ void leave(float *sums, u32 apart, u32 last, u32 lane) const {
+    // write_sums stores (or adds) this warp's partial sums of the rows that add took; the first row of sums is at
+    // `sums`.
+    template <bool ADD> __device__ __forceinline__ void write_sums(float *sums, u32 apart, u32 last, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             u32 row = lane / TEAM + i * apart;
@@ -94,10 +97,13 @@ template <int ROWS, int AT_ONCE> struct Rest {
         }
     }
 };
-// What is done beside the streams, and what after them.
-#ifndef FEEDERS
-#define FEEDERS 0
+// The remainder beside the streams, and after them.
+#ifndef A_PRODUCERS
+#define A_PRODUCERS 0
 #endif
-#define ASIDE_ROWS (FEEDERS && TILES == 2 ? 4 : DEALT || TILES > 1 ? 3 : 2) // a feeder takes the place of one of the rest's warps
-typedef Rest<ASIDE_ROWS, ASIDE_ROWS == 4 ? 2 : DEALT || TILES == 1 ? 4 : 3> Aside;
-typedef Rest<2, DEALT && TILES == 4 ? 8 : 4> After;
+#define ASIDE_ROWS \
+    (A_PRODUCERS && TILES == 2 ? 4 \
+     : DEALT || TILES > 1      ? 3 \
+                               : 2) // the producer of A takes the place of a remainder warp
+typedef Remainder<ASIDE_ROWS, ASIDE_ROWS == 4 ? 2 : DEALT || TILES == 1 ? 4 : 3> Aside;
+typedef Remainder<2, DEALT && TILES == 4 ? 8 : 4> After;
