@@ -12,7 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
 	_ "github.com/spmmrun/spmm/portable/cpu" // always there
 )
 
@@ -64,10 +64,14 @@ func named(backend string, err error) error {
 	return fmt.Errorf("%s: %w", backend, err)
 }
 
-// Device is an opened device. Its methods, and those of plans and tensors on it, may be called from
-// any goroutine.
+// Device is an opened device, or several of one process that multiply together, each a part of every product. Its methods,
+// and those of plans and tensors on it, may be called from any goroutine.
+//
+// What a device by itself alone can do (TensorOver, NewPinned, UseStream, Encode, Compare, Predict, Rates) is ErrUnsupported
+// on several: call it with one of Devices.
 type Device struct {
-	d       *plan.Device
+	d       *device.Device // nil if there are several
+	members []*Device      // of several
 	skipped []Absent
 }
 
@@ -75,6 +79,10 @@ type Device struct {
 // ("vulkan:1"). The caller closes it. "auto" takes the fastest device that can be opened, at worst the CPU;
 // Device.Skipped says what it would have preferred. The error of a backend that the program does not import
 // is ErrUnavailable and names the import that adds it.
+//
+// A list opens several devices, as Join does: "cuda:all" is every device of a backend, "cuda:0,1" two of them, and
+// "cuda:0,vulkan:1" devices of two backends. A device that is named twice is opened twice, and "cpu,cpu" is two devices that
+// share the processor, for tests. If one of them cannot be opened, none is.
 func Open(ctx context.Context, name string) (*Device, error) {
 	return OpenFor(ctx, name, dtype.Invalid)
 }
@@ -83,6 +91,9 @@ func Open(ctx context.Context, name string) (*Device, error) {
 // for every precision but dtype.F64, which CUDA, the CPU, and devices of Vulkan with the feature shaderFloat64 have, or take F32
 // for TF32.
 func OpenFor(ctx context.Context, name string, precision dtype.Type) (*Device, error) {
+	if strings.Contains(name, ",") || strings.HasSuffix(name, ":all") {
+		return openList(ctx, name, precision)
+	}
 	d, skipped, err := open(ctx, name, precision)
 	if err != nil {
 		return nil, err
@@ -92,7 +103,7 @@ func OpenFor(ctx context.Context, name string, precision dtype.Type) (*Device, e
 	return dev, nil
 }
 
-// OpenBackend is Open for programs that use package backend itself.
+// OpenBackend is Open of one device for programs that use package backend itself.
 func OpenBackend(ctx context.Context, name string) (backend.Device, error) {
 	d, _, err := open(ctx, name, dtype.Invalid)
 	return d, err
@@ -124,17 +135,23 @@ func openInfo(ctx context.Context, info Info) (backend.Device, error) {
 	return d, nil
 }
 
-// device returns what calls work on, or why there is nothing.
-func (d *Device) device() (*plan.Device, error) {
-	if d == nil {
-		return nil, errors.New("the device is missing: Open returns one")
+var errNoDevice = errors.New("the device is missing: Open returns one")
+
+// alone returns the device for a call that several cannot do.
+func (d *Device) alone(call string) (*device.Device, error) {
+	switch {
+	case d == nil:
+		return nil, errNoDevice
+	case d.d == nil:
+		return nil, fmt.Errorf("%s is for a device by itself, not for %d together: call it with one of Device.Devices: %w",
+			call, len(d.members), ErrUnsupported)
 	}
 	return d.d, nil
 }
 
 // NewDevice makes a Device of one that was opened through package backend, which belongs to it from
 // then on.
-func NewDevice(d backend.Device) *Device { return &Device{d: plan.NewDevice(d)} }
+func NewDevice(d backend.Device) *Device { return &Device{d: device.New(d)} }
 
 // find returns the device of that name: of a backend with an index, else the backend's best.
 func find(ctx context.Context, name string) (Info, error) {
@@ -173,16 +190,22 @@ func names(infos []Info) []string {
 	return s
 }
 
-// Info identifies the device.
-func (d *Device) Info() Info { return d.d.Info() }
+// Info identifies the device; of several, the first.
+func (d *Device) Info() Info { return d.first().Info() }
 
 // Skipped lists what Open("auto") would have preferred to this device, the fastest first, and why it was not to be
 // had: the program does not import the backend, no driver or device was found, or the device could not be opened.
 // It is empty for a device that was opened by its name.
 func (d *Device) Skipped() []Absent { return slices.Clone(d.skipped) }
 
-// Caps tells what the device can do.
-func (d *Device) Caps() backend.Caps { return d.d.Caps() }
+// Caps tells what the device can do; of several, what the first can.
+func (d *Device) Caps() backend.Caps { return d.first().Caps() }
 
-// Close frees the device with every plan and tensor on it. It may be called more than once.
-func (d *Device) Close() error { return d.d.Close() }
+// Close frees the device with every plan and tensor on it; of several, each. It may be called more than once.
+func (d *Device) Close() error {
+	var errs []error
+	for _, x := range d.all() {
+		errs = append(errs, x.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -107,17 +107,18 @@
 //
 // # Several devices
 //
-// A Group is several devices of one process that multiply together: all GPUs of a host (OpenGroup(ctx, "cuda:all")), some of them,
+// A Device may be several of one process that multiply together: all GPUs of a host (Open(ctx, "cuda:all")), some of them,
 // or devices of several backends. Where A fits each of them they share the columns of B and C, and nothing moves; else they share
-// the rows of A. GroupTensors stay on the devices. In reproducible mode C has the bits of one device; GroupPlan says when it has them
-// in fast mode.
+// the rows of A; Options.Split asks for one, and PlanInfo.WhySplit says what decided. Everything else is as on one device. Tensors
+// lie in parts on the devices (Tensor.Placement). In reproducible mode C has the bits of one device; Plan says when it has them in
+// fast mode.
 //
-//	g, err := spmm.OpenGroup(ctx, "cuda:all")
-//	plan, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Cols: 512}})
-//	timing, err := spmm.MultiplyGroup(ctx, plan, 1, b, 0, c)
+//	dev, err := spmm.Open(ctx, "cuda:all")
+//	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Cols: 512})
+//	timing, err := spmm.Multiply(ctx, plan, 1, b, 0, c)
 //
-// With GroupOptions.Memory, or where A is larger than all devices together, A stays in the host's memory and goes to the devices in
-// panels while they multiply; GroupTiming.Streamed says what that takes. A group may be of one device.
+// With Options.Memory, or where A is larger than several devices together, A stays in the host's memory and goes to the devices in
+// panels while they multiply; Timing.Streamed says what that takes.
 //
 // # Several machines
 //

@@ -13,7 +13,7 @@ import (
 // safetensors.WriteMatrix and prepared any number of times. It packs for fast mode. Where the device's kernel packs the format that
 // was asked for in a form that files do not hold, that is ErrUnsupported.
 func Encode(ctx context.Context, dev *Device, a formats.Encoded, o Options) (formats.Encoded, error) {
-	d, opt, err := o.on(dev, a)
+	d, opt, err := o.on(dev, "Encode", a)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func Encode(ctx context.Context, dev *Device, a formats.Encoded, o Options) (for
 // predicts a multiplication by o.Cols columns. Formats that cannot be packed, or that the device has no
 // kernel for, have an Err.
 func Compare(ctx context.Context, dev *Device, a formats.Encoded, o Options) ([]Packing, error) {
-	d, opt, err := o.on(dev, a)
+	d, opt, err := o.on(dev, "Compare", a)
 	if err != nil {
 		return nil, err
 	}

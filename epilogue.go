@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -22,7 +23,7 @@ const (
 )
 
 // String is the activation's name in lower case, "none" for the zero value.
-func (a Activation) String() string { return plan.Activation(a).String() }
+func (a Activation) String() string { return launch.Activation(a).String() }
 
 // ParseActivation returns the activation of a name: "none", "relu", "gelu" or "silu".
 func ParseActivation(name string) (Activation, error) {
@@ -55,7 +56,7 @@ func epilogue(e []Epilogue) (plan.Epilogue, error) {
 		return plan.Epilogue{}, nil
 	case 1:
 		return plan.Epilogue{
-			RowBias: tensorOf(e[0].RowBias), ColBias: tensorOf(e[0].ColBias), Activation: plan.Activation(e[0].Activation),
+			RowBias: tensorOf(e[0].RowBias), ColBias: tensorOf(e[0].ColBias), Activation: launch.Activation(e[0].Activation),
 		}, nil
 	}
 	return plan.Epilogue{}, errors.New("at most one epilogue is possible")

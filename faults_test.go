@@ -20,7 +20,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/access"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/reproducible"
+	"github.com/spmmrun/spmm/internal/rowcopy"
 )
 
 // faults counts the calls of all devices of a test, and lets one fail, or from that on all.
@@ -368,13 +369,13 @@ func programs() map[string]func(*scene) {
 		"tensors":            tensorScene,
 		"sequence":           sequenceScene,
 		"rows":               rowsScene,
-		"columns of a group": func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.GroupOptions{Split: spmm.ByColumns}) },
-		"rows of a group":    func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.GroupOptions{Split: spmm.ByRows}) },
+		"columns of a group": func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByColumns}) },
+		"rows of a group":    func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByRows}) },
 		"a group that chooses": func(x *scene) {
-			groupScene(x, faultMatrix(x.t), spmm.GroupOptions{From: spmm.On(0)})
+			groupScene(x, faultMatrix(x.t), spmm.Options{From: spmm.On(0)})
 		},
 		"streamed": func(x *scene) {
-			groupScene(x, tall(x.t), spmm.GroupOptions{Split: spmm.ByRows, Memory: 120 << 10, Options: spmm.Options{Cols: 8}})
+			groupScene(x, tall(x.t), spmm.Options{Split: spmm.ByRows, Memory: 120 << 10, Cols: 8})
 		},
 	}
 	for _, format := range append([]string{""}, spmm.Formats()...) {
@@ -510,43 +511,43 @@ func rowsScene(x *scene) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	var l *plan.RowList
+	var l *rowcopy.List
 	x.do("NewRowList", func() (err error) {
-		l, err = dev.NewRowList(ctx, []int32{7, 3, 29})
+		l, err = rowcopy.NewList(ctx, dev, []int32{7, 3, 29})
 		return err
 	})
 	x.open = append(x.open, l)
 	x.do("CopyRows", func() error {
-		p, err := dev.CopyRows(ctx, access.Tensor(dst), access.Tensor(src), plan.RowCopy{From: l, Dst: 2})
+		p, err := rowcopy.Start(ctx, dev, access.Tensor(dst), access.Tensor(src), rowcopy.Rows{From: l, Dst: 2})
 		if err == nil {
 			_, err = p.Wait(ctx)
 		}
 		return err
 	})
 	x.download(dst)
-	x.do("ColumnRanges", func() error { _, err := dev.ColumnRanges(ctx, access.Tensor(src)); return err })
+	x.do("ColumnRanges", func() error { _, err := reproducible.ColumnRanges(ctx, dev, access.Tensor(src)); return err })
 }
 
 // groupScene multiplies on two devices, data of the host and tensors that must be moved.
-func groupScene(x *scene, a *formats.CSR[float32], o spmm.GroupOptions) {
-	g, err := spmm.NewGroup(x.devs...)
+func groupScene(x *scene, a *formats.CSR[float32], o spmm.Options) {
+	g, err := spmm.Join(x.devs...)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	var p *spmm.GroupPlan
-	x.do("Group.Prepare", func() (err error) { p, err = g.Prepare(ctx, a, o); return err })
+	var p *spmm.Plan
+	x.do("Group.Prepare", func() (err error) { p, err = spmm.Prepare(ctx, g, a, o); return err })
 	x.open = append(x.open, p)
 	b, before := operand(a.Cols, 8, 1), operand(a.Rows, 8, 2)
 	var out *formats.Dense[float32]
 	x.do("MultiplyGroup", func() error {
 		out = before.Layout(false, 0)
-		_, err := spmm.MultiplyGroup(ctx, p, 2, b, -1, out)
+		_, err := spmm.Multiply(ctx, p, 2, b, -1, out)
 		return err
 	})
 	x.keep(out)
-	tensor := func(d *formats.Dense[float32], at spmm.Placement) (t *spmm.GroupTensor[float32]) {
+	tensor := func(d *formats.Dense[float32], at spmm.Placement) (t *spmm.Tensor[float32]) {
 		x.do("NewGroupTensor", func() (err error) {
-			t, err = spmm.NewGroupTensor[float32](p, d.Rows, d.Cols, at)
+			t, err = spmm.NewTensorAt[float32](p, d.Rows, d.Cols, at)
 			return err
 		})
 		x.open = append(x.open, t)
@@ -559,7 +560,7 @@ func groupScene(x *scene, a *formats.CSR[float32], o spmm.GroupOptions) {
 				return u
 			}
 		}
-		_, err := p.Run(ctx, 1, tb, 1, tc, spmm.GroupEpilogue{RowBias: bias})
+		_, err := p.Run(ctx, 1, tb, 1, tc, spmm.Epilogue{RowBias: bias})
 		return err
 	})
 	out = formats.NewDense[float32](a.Rows, 8)
@@ -568,10 +569,10 @@ func groupScene(x *scene, a *formats.CSR[float32], o spmm.GroupOptions) {
 	if o.Memory > 0 {
 		return
 	}
-	x.do("SetGroupValues", func() error { return spmm.SetGroupValues(ctx, p, operand(1, len(a.Val), 4).Data) })
+	x.do("SetGroupValues", func() error { return spmm.SetValues(ctx, p, operand(1, len(a.Val), 4).Data) })
 	x.do("MultiplyGroup", func() error {
 		out = before.Layout(false, 0)
-		_, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, out)
+		_, err := spmm.Multiply(ctx, p, 1, b, 0, out)
 		return err
 	})
 	x.keep(out)

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by PyTorch.
@@ -30,11 +30,11 @@ import (
 // the owner's stream before a call of the library, and for the call, which returns when the device is done. UseStream
 // makes that needless.
 func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, colMajor bool) (*Tensor[T], error) {
-	d, err := dev.device()
+	d, err := dev.alone("TensorOver")
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.TensorOver(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
+	t, err := tensor.Over(d, tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
 	if err != nil {
 		return nil, err
 	}
@@ -51,5 +51,9 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 // graph. Run, Multiply, Upload and Download wait until the device has done their work, and with it all that was submitted to
 // the stream before; Start returns once its work is submitted.
 func (d *Device) UseStream(ctx context.Context, stream uintptr) error {
-	return d.d.UseStream(ctx, stream)
+	one, err := d.alone("UseStream")
+	if err != nil {
+		return err
+	}
+	return one.UseStream(ctx, stream)
 }

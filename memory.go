@@ -3,25 +3,38 @@
 package spmm
 
 import (
+	"cmp"
+	"errors"
+
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/access"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 func init() {
-	access.Device = func(dev any) (*plan.Device, error) { return dev.(*Device).device() }
-	access.Options = func(options any) (plan.Options, error) { return options.(Options).plan() }
-	access.Tensor = func(operand any) *plan.Tensor {
+	access.Device = func(dev any) (*device.Device, error) { return dev.(*Device).alone("dist.Prepare") }
+	access.Options = func(options any) (work.Options, error) { return options.(Options).alone("dist.Prepare") }
+	access.Tensor = func(operand any) *tensor.Tensor {
 		if operand == nil {
 			return nil
 		}
-		return tensorOf(operand.(Operand))
+		one, _ := plan.OneTensor(tensorOf(operand.(Operand)))
+		return one
 	}
 }
 
-// Memory returns the buffer that a row-major tensor in one block lies in, and the bytes from the start of a row to the next:
-// for programs that use package backend, or exchange it with other devices. It is valid until Close of the tensor.
-func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) { return t.t.Memory() }
+// Memory returns the buffer that a row-major tensor of one device in one block lies in, and the bytes from the start of a row to the
+// next: for programs that use package backend, or exchange it with other devices. It is valid until Close of the tensor.
+func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) {
+	one, err := plan.OneTensor(tensorOf(t))
+	if one == nil {
+		return nil, 0, cmp.Or(err, errors.New("the tensor is missing"))
+	}
+	return one.Memory()
+}
 
-// Backend returns the device as package backend has it. It stays the Device's: closing it is Close's.
-func (d *Device) Backend() backend.Device { return d.d.Device }
+// Backend returns the device as package backend has it; of several, the first. It stays the Device's: closing it is Close's.
+func (d *Device) Backend() backend.Device { return d.first().Device }

@@ -3,12 +3,15 @@
 package spmm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Options say how to prepare a matrix. The zero value picks everything. Options that are wrong, that exclude each
@@ -60,6 +63,18 @@ type Options struct {
 	Tune bool
 	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
 	Variant string
+
+	// Split is how several devices share a product. Cols is that of all of B; Tune is refused there.
+	Split Split
+	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: what it has, and
+	// of several devices nine tenths of that. (Tensors that do not lie where they are needed take more.) Where a device's rows of
+	// A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the device in panels for each
+	// product, while the panel before is multiplied; new values are refused then. If there is no room for Cols columns, fewer
+	// are multiplied at a time (PlanInfo.Columns): Multiply takes any number, tensors must not have more.
+	Memory int64
+	// From says where B lies on several devices before each product, if not where it is needed: AutoSplit then counts what
+	// moving it takes, by the rate of the devices' link, which is measured once.
+	From Placement
 }
 
 // Validate refuses options that no matrix and no device can make right. Every call that takes options begins
@@ -70,27 +85,46 @@ func (o Options) Validate() error {
 }
 
 // plan returns the options, validated, as package plan takes them.
-func (o Options) plan() (plan.Options, error) {
+func (o Options) plan() (work.Options, error) {
 	p, err := o.precision()
 	if err != nil {
-		return plan.Options{}, err
+		return work.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p}
-	return out, out.Validate()
+	out := work.Options{
+		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols,
+		Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p,
+	}
+	return out, cmp.Or(out.Validate(), o.sharing().Validate())
 }
 
-// on is with for a matrix A that is for a device, which it returns as plans take it.
-func (o Options) on(dev *Device, a interface{ Validate() error }) (*plan.Device, plan.Options, error) {
+// sharing is how devices are to share products.
+func (o Options) sharing() plan.Sharing {
+	return plan.Sharing{Split: o.Split, Memory: o.Memory, From: o.From}
+}
+
+// alone is plan for a call that looks at all of a matrix on a device by itself.
+func (o Options) alone(call string) (work.Options, error) {
+	if o.sharing() != (plan.Sharing{}) {
+		return work.Options{}, fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
+	}
+	return o.plan()
+}
+
+// on is with for a matrix A and a call that is for a device by itself, which it returns as plans take it.
+func (o Options) on(dev *Device, call string, a interface{ Validate() error }) (*device.Device, work.Options, error) {
+	if _, err := o.alone(call); err != nil {
+		return nil, work.Options{}, err
+	}
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, opt, err
 	}
-	d, err := dev.device()
+	d, err := dev.alone(call)
 	return d, opt, err
 }
 
 // with is plan for a matrix A, which is validated too.
-func (o Options) with(a interface{ Validate() error }) (plan.Options, error) {
+func (o Options) with(a interface{ Validate() error }) (work.Options, error) {
 	out, err := o.plan()
 	if err != nil {
 		return out, err

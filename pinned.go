@@ -7,7 +7,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Pinned is a dense matrix in page-locked memory of the host: Upload, Download and Multiply copy it as fast as the bus
@@ -28,11 +28,11 @@ type Pinned[T formats.Value] struct {
 // On CUDA, page-locked memory that the program has made itself (cuMemHostAlloc, cuMemHostRegister) is as fast: Upload and
 // Download look at the memory that they are given.
 func NewPinned[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Pinned[T], error) {
-	d, err := dev.device()
+	d, err := dev.alone("NewPinned")
 	if err != nil {
 		return nil, err
 	}
-	m, ld, err := d.AllocHost(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	m, ld, err := tensor.AllocHost(d, tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -35,13 +38,20 @@ type Bandwidth struct {
 
 // Rates returns the device's measured rates. They are kept in the user's cache folder, or in $SPMM_CACHE; where there
 // are none of this device and driver it is measured, which takes a fraction of a second.
-func (d *Device) Rates(ctx context.Context) (Rates, error) { return published(d.d.Rates(ctx)) }
+func (d *Device) Rates(ctx context.Context) (Rates, error) { return d.rates(ctx, choose.RatesOf) }
 
 // Remeasure measures the device again and keeps the better of each rate: whatever else a device does while it is
 // measured lowers what is measured.
-func (d *Device) Remeasure(ctx context.Context) (Rates, error) { return published(d.d.Remeasure(ctx)) }
+func (d *Device) Remeasure(ctx context.Context) (Rates, error) {
+	return d.rates(ctx, choose.Remeasure)
+}
 
-func published(r *plan.Rates, err error) (Rates, error) {
+func (d *Device) rates(ctx context.Context, measured func(context.Context, *device.Device) (*model.Rates, error)) (Rates, error) {
+	one, err := d.alone("Rates")
+	if err != nil {
+		return Rates{}, err
+	}
+	r, err := measured(ctx, one)
 	if err != nil {
 		return Rates{}, err
 	}
@@ -57,17 +67,13 @@ func published(r *plan.Rates, err error) (Rates, error) {
 }
 
 // Predict returns how long a multiplication with a is predicted to take on a device, in fast mode and in the fastest of the formats that the
-// options allow: by which formats are chosen and rows are cut for groups. Nothing is brought to the device, which is measured if it was not before.
+// options allow: by which formats are chosen and rows are cut for several devices. Nothing is brought to the device, which is measured if it was not before.
 func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (time.Duration, error) {
-	d, err := dev.device()
+	d, opt, err := o.on(dev, "Predict", a)
 	if err != nil {
 		return 0, err
 	}
-	opt, err := o.with(a)
-	if err != nil {
-		return 0, err
-	}
-	return d.Predict(ctx, a, opt)
+	return plan.Predict(ctx, d, a, opt)
 }
 
 // Observe tells that a multiplication as Attainable has it took so long. If that beats

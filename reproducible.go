@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Mode is how sums are formed.
@@ -48,7 +48,7 @@ func (o Options) precision() (rfx.P, error) {
 	case o.P == 0:
 		return rfx.P23, nil
 	case o.P == AutoP:
-		return plan.AutoP, nil
+		return work.AutoP, nil
 	}
 	if err := rfx.P(o.P).Check(); err != nil {
 		return 0, fmt.Errorf("Options.P: %w", err)
@@ -58,7 +58,9 @@ func (o Options) precision() (rfx.P, error) {
 
 // Reproduced returns the precision p of the last multiplication in reproducible mode, and whether it was
 // found, by AutoP, to lose nothing of A or B: then every finite sum is the exact one, correctly rounded.
-// Before the first multiplication, and in fast mode, it returns 0 and false.
+// Before the first multiplication, and in fast mode, it returns 0 and false. On several devices, each of which finds the precision
+// that its part needs, it is the largest; where one loses nothing its outputs are correctly rounded, so that they have the same bits
+// whichever it is.
 func (p *Plan) Reproduced() (precision int, correctlyRounded bool) {
 	bits, lossless := p.p.Reproduced()
 	return int(bits), lossless

@@ -8,19 +8,44 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Timing tells how long a call that multiplies took.
 type Timing struct {
-	// Device is how long the device worked, by its own clock; 0 if it has none.
+	// Device is how long the device worked, by its own clock; 0 if it has none. Of several devices it is that of the slowest.
 	Device time.Duration
 	// Host is how long the call took, by the host's clock.
 	Host time.Duration
+
+	Each  []backend.Timing // of each of several devices; zero for one that had nothing to do
+	Moved int64            // bytes that went from one device to another
+	Move  time.Duration    // how long that took, by the host's clock
+	// Streamed tells what copying A took, where it does not fit the devices: Device is 0 then.
+	Streamed Streamed
 }
 
 // Best is Device where it is known, else Host.
-func (t Timing) Best() time.Duration { return backend.Timing(t).Best() }
+func (t Timing) Best() time.Duration { return plan.Timing(t).Best() }
+
+// Binds names what takes longer where A is streamed: "link" or "compute".
+func (t Timing) Binds() string {
+	if t.Streamed.Copy > t.Streamed.Compute {
+		return "link"
+	}
+	return "compute"
+}
+
+// Streamed tells how products spend their time whose A stays in the host's memory: copies of its panels go on during launches with
+// those before. It is the sum over devices.
+type Streamed = struct {
+	Panels  int           // of a device, at most
+	Bytes   int64         // copied to the devices
+	Copy    time.Duration // what the copies took
+	Compute time.Duration // what the launches took
+}
 
 // PlanInfo is what there is to know of a prepared matrix.
 type PlanInfo struct {
@@ -44,8 +69,14 @@ type PlanInfo struct {
 	// EncodeTime is how long packing on the host took, UploadTime the copy to the device.
 	EncodeTime, UploadTime time.Duration
 	// Panels is the number of ranges of A's rows that stay in the host's memory and are copied to the device for each product, as
-	// GroupOptions.Memory may require; 0: all of A is on the device.
+	// Options.Memory may require; 0: all of A is on the device.
 	Panels int
+
+	// Split, on several devices or where Options.Memory was given, is ByColumns or ByRows, and WhySplit reads behind the word
+	// "because". Format and Variant are those of the first device; Plan.Parts has each.
+	Split    Split
+	WhySplit string
+	Columns  int // the most that tensors may have, where memory is scarce; 0: any number, as far as is known
 }
 
 // Bound is the least time that each limit of a device allows a multiplication: the work over the rate that was
@@ -57,7 +88,7 @@ type Bound struct {
 }
 
 // Time is the attainable time: the largest of the three.
-func (b Bound) Time() time.Duration { return plan.Bound(b).Time() }
+func (b Bound) Time() time.Duration { return model.Bound(b).Time() }
 
 // Packing is a matrix as a kernel for a format takes it: what it stores and executes, and what a
 // multiplication is predicted to take. Prepare takes the least Predicted.
@@ -79,7 +110,7 @@ type Packing struct {
 }
 
 // packings returns what package plan found out as its callers see it.
-func packings(ps []plan.Packing) []Packing {
+func packings(ps []choose.Packing) []Packing {
 	var out []Packing
 	for _, p := range ps {
 		out = append(out, Packing{

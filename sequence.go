@@ -5,13 +5,12 @@ package spmm
 import (
 	"context"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
-// Pending is multiplications that were started. Its method may be called from any goroutine, any number of times. One
+// Pending is multiplications that were started. On several devices Wait waits for each. Its method may be called from any goroutine, any number of times. One
 // that nobody waits for costs nothing once it is done.
-type Pending struct{ p backend.Pending }
+type Pending struct{ p plan.Pending }
 
 // Wait returns when the multiplications are done: how long they took, Timing.Host from Start until they were seen to be
 // done, or why the device failed. Later calls return the same. When the context ends first, Wait returns its error;
@@ -27,7 +26,7 @@ func (p *Pending) Wait(ctx context.Context) (Timing, error) {
 // and SetValues, of any plan or tensor on the device, come after what was started before them, and see what it has
 // written. A context that ends after Start has returned changes nothing. b, c and the plan may be closed at once: their
 // memory is freed when the device is done. With AutoP, which reads B's ranges first, Start waits for those. Starting
-// allocates the Pending.
+// allocates the Pending. On several devices, what would have to move is waited for: Start is Run then.
 func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) (*Pending, error) {
 	ep, err := epilogue(e)
 	if err != nil {
@@ -52,10 +51,19 @@ func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64
 // The sequence multiplies with the values that a matrix has at the time (see Plan.SetValues). Once a tensor or a plan
 // that it uses is closed it refuses to run, with an error that says so. Its methods may be called from any goroutine;
 // runs follow each other.
-type Sequence struct{ s *plan.Sequence }
+//
+// On several devices it is a sequence on each. Operands lie where the plan's split needs them, as those that TensorsFor makes:
+// nothing is copied from device to device during a sequence. So ByColumns the C of one multiplication can be the B of the next,
+// and ByRows, where B is on all devices and C in rows, it cannot.
+type Sequence struct{ s plan.Recorder }
 
 // NewSequence returns a sequence without multiplications.
-func (d *Device) NewSequence() *Sequence { return &Sequence{d.d.NewSequence()} }
+func (d *Device) NewSequence() *Sequence {
+	if d.d == nil {
+		return &Sequence{plan.NewGroupSequence(d.all())}
+	}
+	return &Sequence{plan.NewRecorder(d.d)}
+}
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue if one is given, where A is p's matrix; plans and tensors are all
 // on the sequence's device. It refuses what p.Run refuses, and plans with AutoP, which find their precision anew for
@@ -66,23 +74,15 @@ func (s *Sequence) Add(p *Plan, alpha float64, b Operand, beta float64, c Operan
 	if err != nil {
 		return err
 	}
-	var q *plan.Plan
-	if p != nil {
-		q = p.p
-	}
-	return s.s.Add(q, alpha, tensorOf(b), beta, tensorOf(c), ep)
+	return s.s.Add(p.matrix(), alpha, tensorOf(b), beta, tensorOf(c), ep)
 }
 
 // AddValues appends p.SetValues(values): each run takes the elements that values has then, which a multiplication before it
 // may have written, and the multiplications behind it use them. It refuses what SetValues refuses, plans with AutoP, and
 // in reproducible mode a matrix for which the device cannot bind the table of places. values must stay open as long as
-// the sequence is to run.
+// the sequence is to run. On several devices it is ErrUnsupported.
 func (s *Sequence) AddValues(p *Plan, values Operand) error {
-	var q *plan.Plan
-	if p != nil {
-		q = p.p
-	}
-	return s.s.AddValues(q, tensorOf(values))
+	return s.s.AddValues(p.matrix(), tensorOf(values))
 }
 
 // Run runs the multiplications in the order in which they were added. After an error, which a cancelled context is

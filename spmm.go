@@ -10,14 +10,31 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Formats returns the names that Options.Format takes besides "auto".
-func Formats() []string { return plan.Formats() }
+func Formats() []string { return work.Formats() }
 
-// Plan is a sparse matrix on a device. Close it to free the device's memory. Its methods, and Multiply with it, may be
-// called from any goroutine; multiplications with one plan run one after another.
-type Plan struct{ p *plan.Plan }
+// Plan is a sparse matrix on a device, or on several. Close it to free the device's memory. Its methods, and Multiply with it, may
+// be called from any goroutine; multiplications with one plan run one after another.
+//
+// On several devices C has in reproducible mode the bits that one device computes. In fast mode, on devices of one kind, it has them
+// too with format csr, and on the CPU with all formats unless A is quantised: ByRows, and ByColumns with N a multiple of 128 for each
+// device. Else outputs may be summed in another order: kernels of other formats depend on how many columns a launch has. So does a
+// plan that streams (Options.Memory) as many columns as it takes at a time, and B that comes from other devices comes in pieces of
+// 128. If a device fails the others stop, and the error names it.
+type Plan struct{ p plan.Matrix }
+
+// matrix returns what package plan has prepared; nil for none.
+func (p *Plan) matrix() plan.Matrix {
+	if p == nil {
+		return nil
+	}
+	return p.p
+}
 
 // Prepare validates a, packs it into a format for the device and copies it there. a may be changed or dropped
 // afterwards. It is a *formats.CSR of any element type, a *formats.Dense, which is multiplied as a dense matrix unless o
@@ -26,11 +43,14 @@ type Plan struct{ p *plan.Plan }
 // to tune, or for reproducible mode, it is decoded and packed again, as is what no kernel multiplies from: a
 // *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	d, opt, err := o.on(dev, a)
+	opt, err := o.with(a)
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.New(ctx, d, a, opt)
+	if dev == nil {
+		return nil, errNoDevice
+	}
+	p, err := plan.PrepareOn(ctx, dev.all(), dev.d == nil, a, opt, o.sharing())
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +60,19 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 // Info returns what was chosen for the matrix, why, and what it took.
 func (p *Plan) Info() PlanInfo { return PlanInfo(p.p.Describe()) }
 
+// Parts returns what each of several devices holds; nil where the matrix is on a device by itself.
+func (p *Plan) Parts() []PlanInfo {
+	var parts []PlanInfo
+	for _, i := range p.p.Parts() {
+		parts = append(parts, PlanInfo(i))
+	}
+	return parts
+}
+
 // Attainable returns the least time a multiplication by n columns can take, C having elements of type out and not being
 // read, with an Epilogue if one is given: the roofline of the device for this plan. The first call on a device measures
-// it, which takes a fraction of a second; the result is kept in the user's cache folder, or in $SPMM_CACHE.
+// it, which takes a fraction of a second; the result is kept in the user's cache folder, or in $SPMM_CACHE. Of several devices it
+// is that of the one which has the most to do, where everything lies where the split needs it.
 func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilogue) (Bound, error) {
 	ep, err := epilogue(e)
 	if err != nil {
@@ -75,16 +105,16 @@ func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float64, b
 }
 
 // host describes a dense matrix of the host to package plan.
-func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error) {
+func host[T formats.Value](d *formats.Dense[T], name string) (tensor.Dense, error) {
 	if d == nil {
-		return plan.Dense{}, fmt.Errorf("matrix %s is missing", name)
+		return tensor.Dense{}, fmt.Errorf("matrix %s is missing", name)
 	}
 	if err := d.Validate(); err != nil {
-		return plan.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
+		return tensor.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
 	}
-	return plan.Dense{
+	return tensor.Dense{
 		Rows: d.Rows, Cols: d.Cols, Type: formats.TypeOf[T](),
-		Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD, ColMajor: d.ColMajor},
+		Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD, ColMajor: d.ColMajor},
 	}, nil
 }
 
@@ -96,7 +126,7 @@ func (p *Plan) Run(ctx context.Context, alpha float64, b Operand, beta float64, 
 }
 
 // Repeat is Run a number of times back to back, as a program that keeps the device busy does: it serves to
-// measure. With a beta other than 0 each run adds to the last one's c.
+// measure. With a beta other than 0 each run adds to the last one's c. On several devices, what has to move does so once.
 func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) (Timing, error) {
 	ep, err := epilogue(e)
 	if err != nil {
@@ -129,12 +159,15 @@ func (p *Plan) Close() error { return p.p.Close() }
 //
 // SetValues waits for the multiplication in progress. After an error, which a cancelled context is too, A's values are
 // undefined until they are set again. Elements of values must not be written meanwhile.
+//
+// On several devices the values go through the host's memory. Where setting them fails midway, some devices may have new values and
+// others old ones: multiplications are refused then until a further call has set values.
 func (p *Plan) SetValues(ctx context.Context, values Operand) error {
 	return p.p.SetValues(ctx, tensorOf(values))
 }
 
 // SetValues is Plan.SetValues for values in the host's memory, NNZ of them, which may be changed or dropped afterwards.
 // They are copied to the device.
-func SetValues[T formats.Value](ctx context.Context, p *Plan, values []T) error {
-	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
+func SetValues[T formats.Value](ctx context.Context, p *Plan, v []T) error {
+	return p.p.SetHostValues(ctx, values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(v)})
 }

@@ -45,7 +45,7 @@ func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 	}
 	o.Transpose, o.Right = t.turned, t.right
 	if r.group != nil {
-		return groupA(ctx, r, t, p, a, o)
+		o.Split = r.group.split
 	}
 	plan, err := prepareA(ctx, r, t, p, a, o)
 	if plan != nil {
@@ -67,8 +67,8 @@ func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan,
 	b *formats.Dense[B], c *formats.Dense[C], last bool) error {
 	look := func() error {
-		if last {
-			return r.dev.intact(ctx)
+		if last || r.second != nil {
+			return r.intact(ctx)
 		}
 		return nil
 	}
@@ -87,7 +87,7 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 	}
 	defer bias.Close()
 	if t.path != host {
-		return onDevice(ctx, r.door, plan, t, p, e, b, c, look)
+		return onDevice(ctx, r, plan, t, p, e, b, c, look)
 	}
 	if _, err := spmm.Multiply(ctx, plan, p.alpha, b, p.beta, c, e); err != nil {
 		return err
@@ -95,15 +95,14 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 	return look()
 }
 
-// onDevice multiplies tensors, and looks at memory while they are there.
-func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, t *test, p *instance,
-	e spmm.Epilogue, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
-	x, err := spmm.NewTensor[B](dev, b.Rows, b.Cols, b.ColMajor)
+// onDevice multiplies tensors, and looks at memory while they are there. Of two devices B lies on the first and C on the second.
+func onDevice[B, C formats.Value](ctx context.Context, r *runner, plan *spmm.Plan, t *test, p *instance, e spmm.Epilogue, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
+	x, err := newTensor[B](r, plan, b.Rows, b.Cols, b.ColMajor, spmm.On(0))
 	if err != nil {
 		return err
 	}
 	defer x.Close()
-	y, err := spmm.NewTensor[C](dev, c.Rows, c.Cols, c.ColMajor)
+	y, err := newTensor[C](r, plan, c.Rows, c.Cols, c.ColMajor, spmm.On(1))
 	if err != nil {
 		return err
 	}
@@ -121,21 +120,6 @@ func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *s
 			}
 		}
 	}
-	return throughTensors(ctx, p, x, b, y, c, look, func() error {
-		_, err := plan.Run(ctx, p.alpha, x, p.beta, y, e)
-		return err
-	})
-}
-
-// tensorOf is one of a device or of a group.
-type tensorOf[T formats.Value] interface {
-	Upload(context.Context, *formats.Dense[T]) error
-	Download(context.Context, *formats.Dense[T]) error
-}
-
-// throughTensors uploads an instance's B, and C if it has one, multiplies and downloads C, and then looks at memory.
-func throughTensors[B, C formats.Value](ctx context.Context, p *instance, x tensorOf[B], b *formats.Dense[B],
-	y tensorOf[C], c *formats.Dense[C], look, multiply func() error) error {
 	if err := x.Upload(ctx, b); err != nil {
 		return err
 	}
@@ -144,13 +128,22 @@ func throughTensors[B, C formats.Value](ctx context.Context, p *instance, x tens
 			return err
 		}
 	}
-	if err := multiply(); err != nil {
+	if _, err := plan.Run(ctx, p.alpha, x, p.beta, y, e); err != nil {
 		return err
 	}
 	if err := y.Download(ctx, c); err != nil {
 		return err
 	}
 	return look()
+}
+
+// newTensor allocates a tensor on the device in an order, or on one of two devices, where all are row-major.
+func newTensor[T formats.Value](r *runner, plan *spmm.Plan, rows, cols int, colMajor bool,
+	at spmm.Placement) (*spmm.Tensor[T], error) {
+	if r.group != nil {
+		return spmm.NewTensorAt[T](plan, rows, cols, at)
+	}
+	return spmm.NewTensor[T](r.door, rows, cols, colMajor)
 }
 
 // otherProduct is a product that a plan computes before an instance's.

@@ -26,7 +26,7 @@ func TestGroup(t *testing.T) {
 		seed: 9}.build()
 	devices(t, func(t *testing.T, dev backend.Device) {
 		one := spmm.NewDevice(dev)
-		g, err := spmm.OpenGroup(t.Context(), pair(t, dev))
+		g, err := spmm.Open(t.Context(), pair(t, dev))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestGroup(t *testing.T) {
 // another one for each split.
 func TestConformanceGroup(t *testing.T) {
 	devices(t, func(t *testing.T, dev backend.Device) {
-		two, err := spmm.OpenGroup(t.Context(), pair(t, dev))
+		two, err := spmm.Open(t.Context(), pair(t, dev))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func pair(t *testing.T, dev backend.Device) string {
 }
 
 // grouped compares the bits of a group's products with those of one device.
-func grouped[T formats.Value](t *testing.T, one *spmm.Device, g *spmm.Group, p *instance, o spmm.Options) {
+func grouped[T formats.Value](t *testing.T, one *spmm.Device, g *spmm.Device, p *instance, o spmm.Options) {
 	t.Helper()
 	ctx := context.Background()
 	a, b := formats.Encoded(formats.Convert[T](p.a)), formats.ConvertDense[T](p.b)
@@ -137,13 +137,14 @@ func grouped[T formats.Value](t *testing.T, one *spmm.Device, g *spmm.Group, p *
 		t.Fatal(err)
 	}
 	for _, split := range []spmm.Split{spmm.ByColumns, spmm.ByRows} {
-		parts, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+		o.Split = split
+		parts, err := spmm.Prepare(ctx, g, a, o)
 		if err != nil {
 			t.Errorf("%v, by %v: %v", o.Mode, split, err)
 			continue
 		}
 		got := formats.NewDense[float32](p.m, p.n)
-		if _, err := spmm.MultiplyGroup(ctx, parts, 1, b, 0, got); err != nil || !got.Equal(want) {
+		if _, err := spmm.Multiply(ctx, parts, 1, b, 0, got); err != nil || !got.Equal(want) {
 			t.Errorf("%v, by %v: other bits than on one device, or an error: %v", o.Mode, split, err)
 		}
 		fromFirst(t, parts, b, want, fmt.Sprintf("%v, by %v", o.Mode, split))
@@ -154,15 +155,14 @@ func grouped[T formats.Value](t *testing.T, one *spmm.Device, g *spmm.Group, p *
 }
 
 // fromFirst multiplies a B that lies on the first device into a C on the last.
-func fromFirst[T formats.Value](t *testing.T, p *spmm.GroupPlan, b *formats.Dense[T], want *formats.Dense[float32],
-	what string) {
+func fromFirst[T formats.Value](t *testing.T, p *spmm.Plan, b *formats.Dense[T], want *formats.Dense[float32], what string) {
 	t.Helper()
-	x, err := spmm.NewGroupTensor[T](p, b.Rows, b.Cols, spmm.On(0))
+	x, err := spmm.NewTensorAt[T](p, b.Rows, b.Cols, spmm.On(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	y, err := spmm.NewGroupTensor[float32](p, want.Rows, want.Cols, spmm.On(1))
+	y, err := spmm.NewTensorAt[float32](p, want.Rows, want.Cols, spmm.On(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestGroupMixed(t *testing.T) {
 	p := recipe{class: General, typ: dtype.F32, m: 300, k: 96, n: 64, pattern: "skewed", alpha: 1, kind: spans,
 		seed: 9}.build()
 	devices(t, func(t *testing.T, dev backend.Device) {
-		g, err := spmm.OpenGroup(t.Context(), fmt.Sprintf("cpu,%s:%d,cpu", dev.Info().Backend, dev.Info().Index))
+		g, err := spmm.Open(t.Context(), fmt.Sprintf("cpu,%s:%d,cpu", dev.Info().Backend, dev.Info().Index))
 		if err != nil {
 			t.Fatal(err)
 		}

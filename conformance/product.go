@@ -1,5 +1,4 @@
-// A product by a plan of package spmm, of one device or of a group: its element types, the host's memory, what is
-// checked.
+// A product by a plan of package spmm: its element types, the host's memory, what is checked.
 
 package conformance
 
@@ -16,11 +15,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// planned is a plan and its operands.
-type planned interface{ *spmm.Plan | *spmm.GroupPlan }
-
 // product multiplies an instance twice, and wants the same bits.
-func product[P planned](ctx context.Context, r *runner, t *test, p *instance, plan P) (*outputs, error) {
+func product(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (*outputs, error) {
 	switch t.b {
 	case dtype.F16:
 		return productB[half.F16](ctx, r, t, p, plan)
@@ -32,8 +28,7 @@ func product[P planned](ctx context.Context, r *runner, t *test, p *instance, pl
 	return productB[float32](ctx, r, t, p, plan)
 }
 
-func productB[B formats.Value, P planned](ctx context.Context, r *runner, t *test, p *instance, plan P) (*outputs,
-	error) {
+func productB[B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (*outputs, error) {
 	b := place[B](p.b, t.bcol, t.pad)
 	switch t.c {
 	case dtype.F16:
@@ -46,8 +41,7 @@ func productB[B formats.Value, P planned](ctx context.Context, r *runner, t *tes
 	return productC[float32](ctx, r, t, p, plan, b)
 }
 
-func productC[C, B formats.Value, P planned](ctx context.Context, r *runner, t *test, p *instance, plan P,
-	b *formats.Dense[B]) (*outputs, error) {
+func productC[C, B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan, b *formats.Dense[B]) (*outputs, error) {
 	before := p.c
 	if before == nil {
 		before = formats.NewDense[float64](p.m, p.n)
@@ -68,13 +62,7 @@ func productC[C, B formats.Value, P planned](ctx context.Context, r *runner, t *
 	var outs [2]*outputs
 	for i := range outs {
 		copy(mem, kept)
-		var err error
-		switch plan := any(plan).(type) {
-		case *spmm.Plan:
-			err = once(ctx, r, t, p, plan, b, c, i == 1)
-		case *spmm.GroupPlan:
-			err = groupOnce(ctx, r, t, p, plan, b, c)
-		}
+		err := once(ctx, r, t, p, plan, b, c, i == 1)
 		if err == nil {
 			err = samePadding(t.c, width, max(1, c.LD), kept, mem)
 		}
@@ -86,10 +74,9 @@ func productC[C, B formats.Value, P planned](ctx context.Context, r *runner, t *
 	return outs[0], alike(outs[0], outs[1])
 }
 
-// newBias returns an instance's bias where a plan multiplies, to be closed, and whether it has an element for each row
-// of what the plan sees as C.
-func newBias[P planned](ctx context.Context, r *runner, t *test, p *instance, plan P) (x io.Closer, rowwise bool,
-	err error) {
+// newBias returns an instance's bias where a plan multiplies, to be closed, and whether it has an element for each row of
+// what the plan sees as C.
+func newBias(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (x io.Closer, rowwise bool, err error) {
 	d := formats.NewDense[float64](1, len(p.bias))
 	rowwise = (p.epilogue.Bias == spec.RowBias) != t.right
 	if rowwise {
@@ -109,30 +96,14 @@ func newBias[P planned](ctx context.Context, r *runner, t *test, p *instance, pl
 	return x, rowwise, err
 }
 
-// biasOf makes a bias' tensor: on one device in the order of C, so that its elements lie side by side in some cases,
-// and apart in others; of a group on the second device.
-func biasOf[T formats.Value, P planned](ctx context.Context, r *runner, t *test, plan P,
-	d *formats.Dense[float64]) (io.Closer, error) {
-	if plan, is := any(plan).(*spmm.GroupPlan); is {
-		x, err := spmm.NewGroupTensor[T](plan, d.Rows, d.Cols, spmm.On(1))
-		if err != nil {
-			return nil, err
-		}
-		return uploaded(ctx, x, formats.ConvertDense[T](d))
-	}
-	x, err := spmm.NewTensor[T](r.door, d.Rows, d.Cols, t.ccol)
+// biasOf makes a bias' tensor: on one device in the order of C, so that its elements lie side by side in some cases, and
+// apart in others; of two devices on the second.
+func biasOf[T formats.Value](ctx context.Context, r *runner, t *test, plan *spmm.Plan, d *formats.Dense[float64]) (io.Closer, error) {
+	x, err := newTensor[T](r, plan, d.Rows, d.Cols, t.ccol, spmm.On(1))
 	if err != nil {
 		return nil, err
 	}
-	return uploaded(ctx, x, place[T](d, t.ccol, t.pad))
-}
-
-// uploaded returns a tensor with these contents, or closes it.
-func uploaded[T formats.Value](ctx context.Context, x interface {
-	io.Closer
-	Upload(context.Context, *formats.Dense[T]) error
-}, d *formats.Dense[T]) (io.Closer, error) {
-	if err := x.Upload(ctx, d); err != nil {
+	if err := x.Upload(ctx, place[T](d, t.ccol, t.pad)); err != nil {
 		x.Close()
 		return nil, err
 	}

@@ -46,7 +46,7 @@ type Options struct {
 	kernels   []*spec.Format // nil: all formats
 	instances *instanceCache // of instances that other runs have built; nil: an empty one
 	compiled  *kernelCache   // of kernels that other runs on the device have loaded; nil: an empty one
-	other     *kernelCache   // the same of a group's other device
+	other     *kernelCache   // the same of the other device
 
 	group *grouping // nil: the device by itself
 
@@ -61,15 +61,14 @@ type Options struct {
 type runner struct {
 	Options
 	dev     *guard
-	door    *spmm.Device // the same device
+	door    *spmm.Device // the same device, or with the other
 	may     *eligibility
 	loaded  map[*spec.Variant]loaded
 	ran     map[string]Variant
 	waivers []Waiver  // that were needed
 	last    *instance // the one of the case at hand
 
-	devices *spmm.Group // with another device
-	second  *guard
+	second *guard // another device; nil: none
 }
 
 type loaded struct {
@@ -184,7 +183,7 @@ func newRunner(dev backend.Device, o Options) (*runner, error) {
 	}
 	r.second = newGuard(o.group.other, o.other)
 	var err error
-	r.devices, err = spmm.NewGroup(r.door, spmm.NewDevice(r.second))
+	r.door, err = spmm.Join(r.door, spmm.NewDevice(r.second))
 	if err != nil {
 		r.close()
 	}
@@ -201,6 +200,14 @@ func (r *runner) close() {
 	if r.second != nil {
 		r.second.drop()
 	}
+}
+
+// intact checks the memory of each device.
+func (r *runner) intact(ctx context.Context) error {
+	if r.second == nil {
+		return r.dev.intact(ctx)
+	}
+	return errors.Join(r.dev.intact(ctx), r.second.intact(ctx))
 }
 
 // manifest is the head of the record.

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // exchange brings the rows of B that a rank lacks to where its local B has them.
@@ -108,12 +109,12 @@ func (e Exchange) gathers(needed, all int64) bool {
 // buffers hold one exchange's data on the device, for a B of cols columns.
 type buffers struct {
 	cols  int
-	out   *plan.Tensor // packed rows for others
-	local *plan.Tensor // the local B
+	out   *tensor.Tensor // packed rows for others
+	local *tensor.Tensor // the local B
 }
 
 // newBuffers allocates the memory for sent rows, and a local B of some rows.
-func newBuffers(x *exchange, dev *plan.Device, t dtype.Type, rows, cols int) (*buffers, error) {
+func newBuffers(x *exchange, dev *device.Device, t dtype.Type, rows, cols int) (*buffers, error) {
 	b := &buffers{cols: cols}
 	var err error
 	if b.out, err = newTensor(dev, len(x.send), cols, t); err != nil {
@@ -134,7 +135,7 @@ func (b *buffers) close() error {
 
 // begin begins to exchange the rows that were packed; own is the rank's B, which gathering sends as it lies. The result
 // is nil where there is nothing to exchange.
-func (x *exchange) begin(ctx context.Context, b *buffers, own *plan.Tensor) (comm.Transfer, error) {
+func (x *exchange) begin(ctx context.Context, b *buffers, own *tensor.Tensor) (comm.Transfer, error) {
 	local, item, err := b.local.Memory()
 	if err != nil || item == 0 {
 		return nil, err

@@ -12,7 +12,12 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/rowcopy"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // part is some rows of a share, and the rows of B that they are multiplied by.
@@ -25,20 +30,20 @@ type part struct {
 	rows  []int32 // or, where this is not nil, its rows
 
 	ranged  bool // B's last row has the largest elements of B's columns over all ranks
-	dev     *plan.Device
-	options plan.Options
+	dev     *device.Device
+	options work.Options
 	plans   map[rfx.P]*plan.Plan // by precision of reproducible mode, 0 in fast mode
 	current *plan.Plan           // of them the one that was prepared or used last; nil: none
 
-	rowList *plan.RowList // rows, on the device
-	b       *plan.Tensor  // B with the last row, where it is not as it comes
-	c       *plan.Tensor  // where rows of C do not follow each other
-	bias    *plan.Tensor  // the elements of these rows
+	rowList *rowcopy.List  // rows, on the device
+	b       *tensor.Tensor // B with the last row, where it is not as it comes
+	c       *tensor.Tensor // where rows of C do not follow each other
+	bias    *tensor.Tensor // the elements of these rows
 }
 
 // split cuts the share into an inner part, if it is worth it, and outer ones, and plans the exchange of the rows that
 // the outer ones meet. In runs, the rows of each part follow each other: then they are summed as within the matrix on
-// GPUs too (plan.Extent.Offset).
+// GPUs too (work.Extent.Offset).
 func split[T formats.Value](p *Plan, a *formats.CSR[T], how Exchange, runs bool) error {
 	lo, hi := p.held.Range(p.c.Rank())
 	inner, entries := rowsWithin(a, lo, hi)
@@ -170,20 +175,20 @@ func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, rang
 	return q
 }
 
-// gather makes values of a share, whose rows begin at rowPtr, those of a part's matrix.
-func gather[T formats.Value](a *formats.CSR[T], q *part, rowPtr []int64, values []T) plan.Values {
+// gather makes vals, the values of a share, whose rows begin at rowPtr, those of a part's matrix.
+func gather[T formats.Value](a *formats.CSR[T], q *part, rowPtr []int64, vals []T) values.Host {
 	for i := range a.Rows {
 		row := q.first + i
 		if q.rows != nil {
 			row = int(q.rows[i])
 		}
-		copy(a.Val[a.RowPtr[i]:a.RowPtr[i+1]], values[rowPtr[row]:])
+		copy(a.Val[a.RowPtr[i]:a.RowPtr[i+1]], vals[rowPtr[row]:])
 	}
-	return plan.Values{Type: a.Type(), Data: bytesOf(a.Val)}
+	return values.Host{Type: a.Type(), Data: bytesOf(a.Val)}
 }
 
 // setValues replaces the values of all plans that there are; later ones take them from a.
-func (q *part) setValues(ctx context.Context, v plan.Values) error {
+func (q *part) setValues(ctx context.Context, v values.Host) error {
 	var errs []error
 	for _, m := range q.plans {
 		errs = append(errs, m.SetHostValues(ctx, v))
@@ -193,7 +198,7 @@ func (q *part) setValues(ctx context.Context, v plan.Values) error {
 
 // prepare makes the plan for a precision of reproducible mode, 0 in fast mode; with AutoP the first product does that.
 func (q *part) prepare(ctx context.Context, p rfx.P) error {
-	if p == plan.AutoP {
+	if p == work.AutoP {
 		return nil
 	}
 	if m := q.plans[p]; m != nil {
@@ -220,7 +225,7 @@ func (q *part) info() spmm.PlanInfo {
 // place brings the part to the device, for a precision if that is known.
 func (q *part) place(ctx context.Context, p rfx.P) (err error) {
 	if q.rows != nil {
-		if q.rowList, err = q.dev.NewRowList(ctx, q.rows); err != nil {
+		if q.rowList, err = rowcopy.NewList(ctx, q.dev, q.rows); err != nil {
 			return err
 		}
 	}
@@ -228,18 +233,18 @@ func (q *part) place(ctx context.Context, p rfx.P) (err error) {
 }
 
 // from copies the part's rows out of the share's, and to copies them back.
-func (q *part) from() plan.RowCopy {
+func (q *part) from() rowcopy.Rows {
 	if q.rows != nil {
-		return plan.RowCopy{From: q.rowList}
+		return rowcopy.Rows{From: q.rowList}
 	}
-	return plan.RowCopy{Count: q.count, Src: q.first}
+	return rowcopy.Rows{Count: q.count, Src: q.first}
 }
 
-func (q *part) to() plan.RowCopy {
+func (q *part) to() rowcopy.Rows {
 	if q.rows != nil {
-		return plan.RowCopy{To: q.rowList}
+		return rowcopy.Rows{To: q.rowList}
 	}
-	return plan.RowCopy{Count: q.count, Dst: q.first}
+	return rowcopy.Rows{Count: q.count, Dst: q.first}
 }
 
 // reserve allocates what products with n columns take. private tells that the part has a B of its own.
@@ -263,17 +268,17 @@ func (q *part) reserve(n int, t dtype.Type, private bool) (err error) {
 }
 
 // start begins to compute the part's rows of C from its B: b, or the part's own copy of it.
-func (q *part) start(ctx context.Context, x product, b *plan.Tensor) (s started, err error) {
+func (q *part) start(ctx context.Context, x product, b *tensor.Tensor) (s started, err error) {
 	if err := q.prepare(ctx, x.p); err != nil {
 		return nil, err
 	}
-	copied := func(to, from *plan.Tensor, which plan.RowCopy) {
+	copied := func(to, from *tensor.Tensor, which rowcopy.Rows) {
 		if err == nil {
-			err = s.and(q.dev.CopyRows(ctx, to, from, which))
+			err = s.and(rowcopy.Start(ctx, q.dev, to, from, which))
 		}
 	}
 	if q.b != nil {
-		copied(q.b, b, plan.RowCopy{Count: b.Rows})
+		copied(q.b, b, rowcopy.Rows{Count: b.Rows})
 		b = q.b
 	}
 	c, e := x.c, x.epilogue

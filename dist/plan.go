@@ -14,7 +14,10 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/access"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/rowcopy"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Options say how to prepare.
@@ -36,7 +39,7 @@ type Options struct {
 // goroutine at a time may use it. After an error of a product ranks are out of step: the job is to be aborted.
 type Plan struct {
 	c        comm.Comm
-	dev      *plan.Device
+	dev      *device.Device
 	elements dtype.Type // of A and B
 	shared   int        // columns of A
 	rowPtr   []int64    // of the share
@@ -48,13 +51,13 @@ type Plan struct {
 	local    int           // rows of the local B, which the outer parts share
 	own      []int32       // own rows of B that are in it, ascending, from row at on
 	at       int           // in the local B
-	ownList  *plan.RowList // own, on the device
-	send     *plan.RowList // own rows of B that others need
+	ownList  *rowcopy.List // own, on the device
+	send     *rowcopy.List // own rows of B that others need
 	mode     *reproducible
 	buffers  *buffers        // of the last product
 	staged   comm.DeviceComm // nil: the caller's is used
 	host     struct {        // tensors for host matrices
-		b, c *plan.Tensor
+		b, c *tensor.Tensor
 	}
 }
 
@@ -96,7 +99,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if options.Whole, err = whole(c, s.A.RowPtr, rows, options); err != nil {
 		return nil, err
 	}
-	runs := options.Whole != (plan.Extent{}) && p.dev.Info().Backend != "cpu"
+	runs := options.Whole != (work.Extent{}) && p.dev.Info().Backend != "cpu"
 	if p.mode, err = newReproducible(c, rfx.Rows(s.A), options.Reproducible); err != nil {
 		return nil, err
 	}
@@ -115,16 +118,16 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 
 // whole returns the extent of the matrix that the shares make, where rows are to be summed as within it: in fast mode,
 // in format csr.
-func whole(c comm.Comm, rowPtr []int64, rows Bounds, o plan.Options) (plan.Extent, error) {
+func whole(c comm.Comm, rowPtr []int64, rows Bounds, o work.Options) (work.Extent, error) {
 	if o.Reproducible != 0 || o.Format != "" && o.Format != "auto" && o.Format != "csr" {
-		return plan.Extent{}, nil
+		return work.Extent{}, nil
 	}
 	nnz := make([]int64, c.Size())
 	nnz[c.Rank()] = rowPtr[len(rowPtr)-1]
 	if err := c.AllReduce(nnz, comm.Sum); err != nil {
-		return plan.Extent{}, err
+		return work.Extent{}, err
 	}
-	e := plan.Extent{Rows: rows.Rows()}
+	e := work.Extent{Rows: rows.Rows()}
 	for r, n := range nnz {
 		if e.NNZ += n; r < c.Rank() {
 			e.Offset += n
@@ -137,11 +140,11 @@ func whole(c comm.Comm, rowPtr []int64, rows Bounds, o plan.Options) (plan.Exten
 }
 
 // place brings to the device what products need.
-func (p *Plan) place(ctx context.Context, o plan.Options, runs bool) (err error) {
-	if p.send, err = p.dev.NewRowList(ctx, p.x.send); err != nil {
+func (p *Plan) place(ctx context.Context, o work.Options, runs bool) (err error) {
+	if p.send, err = rowcopy.NewList(ctx, p.dev, p.x.send); err != nil {
 		return err
 	}
-	if p.ownList, err = p.dev.NewRowList(ctx, p.own); err != nil {
+	if p.ownList, err = rowcopy.NewList(ctx, p.dev, p.own); err != nil {
 		return err
 	}
 	for _, q := range p.parts() {
@@ -157,16 +160,16 @@ func (p *Plan) place(ctx context.Context, o plan.Options, runs bool) (err error)
 }
 
 // check refuses options that cannot be heeded, and returns those of Multiply as package plan takes them.
-func (o Options) check(elements dtype.Type) (plan.Options, error) {
+func (o Options) check(elements dtype.Type) (work.Options, error) {
 	m := o.Multiply
 	switch {
 	case m.Transpose || m.Right || m.Tune || m.Quantise != dtype.Invalid:
-		return plan.Options{}, errors.New("dist: Transpose, Right, Tune and Quantise are not for shares of a matrix")
+		return work.Options{}, errors.New("dist: Transpose, Right, Tune and Quantise are not for shares of a matrix")
 	case m.Precision != dtype.Invalid && m.Precision.Storage() != elements:
-		return plan.Options{}, fmt.Errorf("dist: precision %v for a share with elements of %v: convert it first", m.Precision,
+		return work.Options{}, fmt.Errorf("dist: precision %v for a share with elements of %v: convert it first", m.Precision,
 			elements)
 	case o.Exchange < Auto || o.Exchange > Gather:
-		return plan.Options{}, fmt.Errorf("dist: exchange %d: want Auto, Rows or Gather", o.Exchange)
+		return work.Options{}, fmt.Errorf("dist: exchange %d: want Auto, Rows or Gather", o.Exchange)
 	}
 	return access.Options(m)
 }
@@ -262,7 +265,7 @@ func (p *Plan) SetValues(ctx context.Context, values spmm.Operand) error {
 	return setTensor[float32](ctx, p, t)
 }
 
-func setTensor[T formats.Value](ctx context.Context, p *Plan, t *plan.Tensor) error {
+func setTensor[T formats.Value](ctx context.Context, p *Plan, t *tensor.Tensor) error {
 	d := formats.NewDense[T](t.Rows, t.Cols)
 	if err := comm.Agree(p.c, t.Read(ctx, hostOf(d)), nil); err != nil {
 		return err
@@ -300,7 +303,7 @@ func (p *Plan) Close() error {
 	}
 	errs = append(errs, p.buffers.close(), closeTensors(&p.host.b, &p.host.c))
 	p.buffers = nil
-	for _, l := range []**plan.RowList{&p.send, &p.ownList} {
+	for _, l := range []**rowcopy.List{&p.send, &p.ownList} {
 		if *l != nil {
 			errs = append(errs, (*l).Close())
 			*l = nil
@@ -313,7 +316,7 @@ func (p *Plan) Close() error {
 }
 
 // closeTensors frees tensors and makes them nil. Some may be nil before.
-func closeTensors(ts ...**plan.Tensor) error {
+func closeTensors(ts ...**tensor.Tensor) error {
 	var errs []error
 	for _, t := range ts {
 		if *t != nil {

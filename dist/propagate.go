@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/access"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/rowcopy"
 )
 
 // Normalisation is how a graph's adjacency matrix A is scaled before it is propagated along. Degrees d are sums of the
@@ -113,6 +113,8 @@ func Step(ctx context.Context, p *Plan, restart float64, x, x0, y spmm.Operand) 
 		return Timing{}, err
 	}
 	alpha := float64(1 - float32(restart)) // in float32, as the product takes it
-	fill := func() (backend.Pending, error) { return p.dev.CopyRows(ctx, to, from, plan.RowCopy{Count: to.Rows}) }
+	fill := func() (backend.Pending, error) {
+		return rowcopy.Start(ctx, p.dev, to, from, rowcopy.Rows{Count: to.Rows})
+	}
 	return p.run(ctx, alpha, access.Tensor(x), restart, to, fill, nil)
 }

@@ -11,12 +11,15 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
+	fixed "github.com/spmmrun/spmm/internal/reproducible"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // reproducible is the precision of products; nil in fast mode.
 type reproducible struct {
-	p        rfx.P // plan.AutoP: to be found for each product
+	p        rfx.P // work.AutoP: to be found for each product
 	rows     rfx.P // with AutoP: the least that loses nothing of A's rows, over all ranks
 	exact    bool  // with AutoP: rows loses nothing
 	used     rfx.P // by the last product
@@ -34,7 +37,7 @@ func newReproducible(c comm.Comm, rows []rfx.Range, p rfx.P) (*reproducible, err
 
 // see finds the precision that the ranges of A's rows take, if it is to be found.
 func (m *reproducible) see(c comm.Comm, rows []rfx.Range) error {
-	if m == nil || m.p != plan.AutoP {
+	if m == nil || m.p != work.AutoP {
 		return nil
 	}
 	p, exact := rfx.Auto(rows)
@@ -67,7 +70,7 @@ func (m *reproducible) elementBytes() int64 {
 	switch {
 	case m == nil:
 		return 0
-	case m.p == plan.AutoP:
+	case m.p == work.AutoP:
 		return int64(rfx.P47.Size())
 	}
 	return int64(m.p.Size())
@@ -75,12 +78,12 @@ func (m *reproducible) elementBytes() int64 {
 
 // settle finds the ranges of B's columns over all ranks, and the precision of this product. peaks has an element of
 // each of these ranges.
-func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *plan.Device, b *plan.Tensor) (p rfx.P,
+func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *device.Device, b *tensor.Tensor) (p rfx.P,
 	peaks []float32, err error) {
 	if m == nil {
 		return 0, nil, nil
 	}
-	mine, err := dev.ColumnRanges(ctx, b)
+	mine, err := fixed.ColumnRanges(ctx, dev, b)
 	if err := comm.Agree(c, err, nil); err != nil {
 		return 0, nil, err
 	}
@@ -101,7 +104,7 @@ func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *plan.Device
 		peaks[j] = peakOf(all[j], b.Type)
 	}
 	m.used, m.lossless = m.p, false
-	if m.p == plan.AutoP {
+	if m.p == work.AutoP {
 		q, exact := rfx.Auto(all)
 		m.used, m.lossless = max(q, m.rows), exact && m.exact
 	}

@@ -15,7 +15,10 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/access"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/rowcopy"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Timing is how a rank spent a product, and what it moved.
@@ -62,8 +65,8 @@ func Multiply[T formats.Value](ctx context.Context, p *Plan, alpha float64, b *f
 }
 
 // hostOf describes a dense matrix of the host to package plan.
-func hostOf[T formats.Value](d *formats.Dense[T]) plan.Host {
-	return plan.Host{Data: bytesOf(d.Data), LD: d.LD, ColMajor: d.ColMajor}
+func hostOf[T formats.Value](d *formats.Dense[T]) tensor.Host {
+	return tensor.Host{Data: bytesOf(d.Data), LD: d.LD, ColMajor: d.ColMajor}
 }
 
 // fits refuses matrices of other sizes than the plan's.
@@ -112,8 +115,8 @@ func (p *Plan) reserveHost(n int) (err error) {
 	return err
 }
 
-func newTensor(dev *plan.Device, rows, cols int, t dtype.Type) (*plan.Tensor, error) {
-	return dev.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: t})
+func newTensor(dev *device.Device, rows, cols int, t dtype.Type) (*tensor.Tensor, error) {
+	return tensor.New(dev, tensor.Shape{Rows: rows, Cols: cols, Type: t})
 }
 
 // Run computes this rank's rows of c = alpha·A·b + beta·c for tensors on the plan's device, row-major in one block, as
@@ -155,12 +158,12 @@ func (t Timing) plus(u Timing) Timing {
 type product struct {
 	p           rfx.P // 0 in fast mode
 	alpha, beta float64
-	c           *plan.Tensor
-	epilogue    plan.Epilogue
+	c           *tensor.Tensor
+	epilogue    launch.Epilogue
 }
 
 // run is Run; fill, if there is one, starts to fill c, during the exchange.
-func (p *Plan) run(ctx context.Context, alpha float64, b *plan.Tensor, beta float64, c *plan.Tensor,
+func (p *Plan) run(ctx context.Context, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor,
 	fill func() (backend.Pending, error), e []spmm.Epilogue) (t Timing, err error) {
 	start := time.Now()
 	q := product{alpha: alpha, beta: beta, c: c}
@@ -204,7 +207,7 @@ func (p *Plan) run(ctx context.Context, alpha float64, b *plan.Tensor, beta floa
 	return t, errors.Join(err, in.err, out.err)
 }
 
-func (p *Plan) fitTensors(b, c *plan.Tensor) error {
+func (p *Plan) fitTensors(b, c *tensor.Tensor) error {
 	if b == nil || c == nil {
 		return errMissing
 	}
@@ -215,17 +218,17 @@ func (p *Plan) fitTensors(b, c *plan.Tensor) error {
 }
 
 // epilogueOf returns the only one of e as package plan takes it, none if there is none.
-func epilogueOf(e []spmm.Epilogue) (plan.Epilogue, error) {
+func epilogueOf(e []spmm.Epilogue) (launch.Epilogue, error) {
 	switch len(e) {
 	case 0:
-		return plan.Epilogue{}, nil
+		return launch.Epilogue{}, nil
 	case 1:
-		return plan.Epilogue{
+		return launch.Epilogue{
 			RowBias: access.Tensor(e[0].RowBias), ColBias: access.Tensor(e[0].ColBias),
-			Activation: plan.Activation(e[0].Activation),
+			Activation: launch.Activation(e[0].Activation),
 		}, nil
 	}
-	return plan.Epilogue{}, errors.New("dist: at most one epilogue is possible")
+	return launch.Epilogue{}, errors.New("dist: at most one epilogue is possible")
 }
 
 // reserve allocates what products with n columns take.
@@ -252,7 +255,7 @@ func (p *Plan) reserve(n int) (err error) {
 
 // ranges finds the ranges of B's columns, in reproducible mode, and with them the product's precision. The last row of
 // the parts' B gets an element of each range.
-func (p *Plan) ranges(ctx context.Context, q *product, b *plan.Tensor) error {
+func (p *Plan) ranges(ctx context.Context, q *product, b *tensor.Tensor) error {
 	at, peaks, err := p.mode.settle(ctx, p.c, p.dev, b)
 	if q.p = at; err != nil || len(peaks) == 0 {
 		return err
@@ -278,14 +281,14 @@ func (p *Plan) ranges(ctx context.Context, q *product, b *plan.Tensor) error {
 }
 
 // begin packs own rows of B that others need and begins the exchange; nil where there is nothing to exchange.
-func (p *Plan) begin(ctx context.Context, b *plan.Tensor, t *Timing) (comm.Transfer, error) {
+func (p *Plan) begin(ctx context.Context, b *tensor.Tensor, t *Timing) (comm.Transfer, error) {
 	if p.c.Size() == 1 {
 		return nil, nil
 	}
 	start := time.Now()
 	if !p.x.gather {
 		var s started
-		if err := s.and(p.dev.CopyRows(ctx, p.buffers.out, b, plan.RowCopy{From: p.send})); err != nil {
+		if err := s.and(rowcopy.Start(ctx, p.dev, p.buffers.out, b, rowcopy.Rows{From: p.send})); err != nil {
 			return nil, err
 		}
 		if err := s.wait(ctx); err != nil {
@@ -312,7 +315,7 @@ func giveUp(t comm.Transfer) {
 }
 
 // startInner begins what needs nothing from other ranks.
-func (p *Plan) startInner(ctx context.Context, q product, b *plan.Tensor,
+func (p *Plan) startInner(ctx context.Context, q product, b *tensor.Tensor,
 	fill func() (backend.Pending, error)) (s started, err error) {
 	if fill != nil {
 		if err := s.and(fill()); err != nil {
@@ -327,7 +330,7 @@ func (p *Plan) startInner(ctx context.Context, q product, b *plan.Tensor,
 		s = append(s, more...)
 	}
 	if len(p.outer) > 0 && !p.x.gather {
-		err = s.and(p.dev.CopyRows(ctx, p.buffers.local, b, plan.RowCopy{From: p.ownList, Dst: p.at}))
+		err = s.and(rowcopy.Start(ctx, p.dev, p.buffers.local, b, rowcopy.Rows{From: p.ownList, Dst: p.at}))
 	}
 	return s, err
 }

@@ -108,41 +108,23 @@ func (e *epilogueFlags) of(n, rows, cols int) (string, error) {
 
 // onDevice returns an epilogue as package spmm takes it on a device. Its bias is to be closed with close.
 func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device, e oracle.EpilogueOf[S]) (out spmm.Epilogue, close func(), err error) {
-	out.Activation, close, err = upload(ctx, e, func(d *formats.Dense[S]) (*spmm.Tensor[S], error) {
-		return spmm.NewTensor[S](dev, d.Rows, d.Cols, d.ColMajor)
-	}, func(x *spmm.Tensor[S]) { out.RowBias = x }, func(x *spmm.Tensor[S]) { out.ColBias = x })
-	return out, close, err
-}
-
-// onGroup is onDevice for a plan of several devices.
-func onGroup[S oracle.Number](ctx context.Context, plan *spmm.GroupPlan, e oracle.EpilogueOf[S]) (out spmm.GroupEpilogue, close func(), err error) {
-	out.Activation, close, err = upload(ctx, e, func(d *formats.Dense[S]) (*spmm.GroupTensor[S], error) {
-		return spmm.NewGroupTensor[S](plan, d.Rows, d.Cols, spmm.Replicated)
-	}, func(x *spmm.GroupTensor[S]) { out.RowBias = x }, func(x *spmm.GroupTensor[S]) { out.ColBias = x })
-	return out, close, err
-}
-
-// upload parses an epilogue's activation and uploads its bias, if there is one, to the tensor that create makes, which setRow or setCol receives.
-func upload[S oracle.Number, T interface {
-	Upload(context.Context, *formats.Dense[S]) error
-	Close() error
-}](ctx context.Context, e oracle.EpilogueOf[S], create func(*formats.Dense[S]) (T, error), setRow, setCol func(T)) (spmm.Activation, func(), error) {
-	nothing := func() {}
-	activation, err := spmm.ParseActivation(activations[e.Activation].name)
+	close = func() {}
+	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
 	d, ok := biasOf(e)
 	if err != nil || !ok {
-		return activation, nothing, err
+		return out, close, err
 	}
-	x, err := create(d)
+	several := dev.Devices()[0] != dev // where tensors are row-major
+	x, err := spmm.NewTensor[S](dev, d.Rows, d.Cols, d.ColMajor && !several)
 	if err != nil {
-		return activation, nothing, err
+		return out, close, err
 	}
 	if e.RowBias != nil {
-		setRow(x)
+		out.RowBias = x
 	} else {
-		setCol(x)
+		out.ColBias = x
 	}
-	return activation, func() { x.Close() }, x.Upload(ctx, d)
+	return out, func() { x.Close() }, x.Upload(ctx, d)
 }
 
 // biasOf returns an epilogue's bias as a matrix, if there is one.

@@ -45,7 +45,7 @@ type job struct {
 	warmup, repeats                  int
 	report                           string
 	force                            bool
-	split                            string // of a group of devices
+	split                            string // of several devices
 	memory                           size   // bytes that may be used of each; 0: all
 
 	devices    int // that take part
@@ -70,13 +70,13 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	g, err := j.openGroup(ctx)
+	dev, err := spmm.OpenFor(ctx, j.backend, typeOf(j.precision))
 	if err != nil {
 		return err
 	}
-	defer g.Close()
-	j.devices = len(g.Devices())
-	r, err := j.product(ctx, g, p)
+	defer dev.Close()
+	j.devices = len(dev.Devices())
+	r, err := j.product(ctx, dev, p)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 // check refuses options that no matrix can make right.
 func (j *job) check() error {
 	o, err := j.sums(spmm.Options{Format: j.format, Cols: j.cols, Tune: j.tune})
-	for _, check := range []func() error{o.Validate, func() error { return j.epilogue.check(j.mode) }, j.checkQuantise, j.checkForGroup} {
+	for _, check := range []func() error{o.Validate, func() error { return j.epilogue.check(j.mode) }, j.checkQuantise, j.checkForSeveral} {
 		if err == nil {
 			err = check()
 		}
@@ -104,9 +104,8 @@ func (j *job) check() error {
 	return err
 }
 
-// product reads the matrix and multiplies on a group's devices, of which there may be one.
-func (j *job) product(ctx context.Context, g *spmm.Group, p *progress) (*result, error) {
-	dev := g.Devices()[0]
+// product reads the matrix and multiplies.
+func (j *job) product(ctx context.Context, dev *spmm.Device, p *progress) (*result, error) {
 	if err := j.generatedFits(dev.Info()); err != nil {
 		return nil, err
 	}
@@ -139,13 +138,13 @@ func (j *job) product(ctx context.Context, g *spmm.Group, p *progress) (*result,
 	var r *result
 	switch prec.Storage() {
 	case dtype.F16:
-		r, err = multiply[half.F16, float32](ctx, j, g, prec, a, values, qr, p)
+		r, err = multiply[half.F16, float32](ctx, j, dev, prec, a, values, qr, p)
 	case dtype.BF16:
-		r, err = multiply[half.BF16, float32](ctx, j, g, prec, a, values, qr, p)
+		r, err = multiply[half.BF16, float32](ctx, j, dev, prec, a, values, qr, p)
 	case dtype.F64:
-		r, err = multiply[float64, float64](ctx, j, g, prec, a, nil, nil, p)
+		r, err = multiply[float64, float64](ctx, j, dev, prec, a, nil, nil, p)
 	default:
-		r, err = multiply[float32, float32](ctx, j, g, prec, a, nil, nil, p)
+		r, err = multiply[float32, float32](ctx, j, dev, prec, a, nil, nil, p)
 	}
 	if err != nil {
 		return nil, err
@@ -155,18 +154,6 @@ func (j *job) product(ctx context.Context, g *spmm.Group, p *progress) (*result,
 		r.report.Skipped = append(r.report.Skipped, absentEntry{s.Backend, oneLine(s.Err)})
 	}
 	return r, nil
-}
-
-// openGroup opens the devices, or the fastest that computes in the precision.
-func (j *job) openGroup(ctx context.Context) (*spmm.Group, error) {
-	if j.backend != "auto" {
-		return spmm.OpenGroup(ctx, j.backend)
-	}
-	dev, err := spmm.OpenFor(ctx, j.backend, typeOf(j.precision))
-	if err != nil {
-		return nil, err
-	}
-	return spmm.NewGroup(dev)
 }
 
 // checkScalars refuses what only f64 can hold.
@@ -208,11 +195,7 @@ type operands[T formats.Value, S oracle.Number] struct {
 }
 
 // multiply does the job with data of type T and C of S.
-func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
-	if j.grouped() {
-		return multiplyGroup[T, S](ctx, j, g, prec, a, values, qr, p)
-	}
-	dev := g.Devices()[0]
+func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
 	q, err := newOperands[T, S](ctx, j, dev.Info(), a, values, p)
 	if err != nil {
 		return nil, err
@@ -233,7 +216,12 @@ func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *
 	if err != nil {
 		return nil, err
 	}
-	times, err := measure(ctx, j, plan, q, e, c, p)
+	info := plan.Info()
+	measure := onDevices[T, S]
+	if info.Columns > 0 && info.Columns < q.b.Cols {
+		measure = fromHost[T, S]
+	}
+	times, last, err := measure(ctx, j, plan, q, e, c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -242,9 +230,12 @@ func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *
 	if err != nil {
 		return nil, err
 	}
-	r.report = newReport(j, q.b.Cols, q.epilogue, dev.Info(), plan.Info(), times, bound)
+	r.report = newReport(j, q.b.Cols, q.epilogue, dev.Info(), info, times, bound)
+	if info.Split != spmm.AutoSplit {
+		r.report.Group = newGroupReport(dev, plan, last)
+	}
 	bits, _ := plan.Reproduced()
-	return r, conclude(ctx, j, r, multiplied{plan.Info(), bits}, q, c, qr, p)
+	return r, conclude(ctx, j, r, multiplied{info, bits}, q, c, qr, p)
 }
 
 // conclude adds to the report what C is: verified, and its digest.
@@ -272,7 +263,9 @@ func preparing[T formats.Value, S oracle.Number](j *job, prec dtype.Type, a form
 		what = "measuring formats"
 	}
 	p.step(what, -1)
-	o, err := j.sums(spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune})
+	o, err := j.sums(spmm.Options{
+		Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune, Split: splitOf[j.split], Memory: int64(j.memory),
+	})
 	switch {
 	case q.quantised != nil:
 		return q.quantised, o, err
@@ -371,39 +364,77 @@ func fitsF16(name string, values []float32) error {
 	return nil
 }
 
-// measure times the requested number of multiplications on the device, where the data stay, and leaves C in c.
-func measure[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S], e spmm.Epilogue, c *formats.Dense[S], p *progress) (timings, error) {
-	var ts timings
+// onDevices times the requested number of multiplications on the devices, where the data stay, and leaves C in c. It returns how
+// long one of the last repeat took.
+func onDevices[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S], e spmm.Epilogue, c *formats.Dense[S], p *progress) (ts timings, last spmm.Timing, err error) {
 	p.step("copying to the device", -1)
 	b, y, err := spmm.TensorsFor[T, S](plan, q.b.Cols)
 	if err != nil {
-		return ts, err
+		return ts, last, err
 	}
 	defer b.Close()
 	defer y.Close()
 	if err := b.Upload(ctx, q.b); err != nil {
-		return ts, err
+		return ts, last, err
 	}
-	if q.c0 != nil {
-		if err := y.Upload(ctx, q.c0); err != nil {
-			return ts, err
+	begin := func() error {
+		if q.c0 == nil {
+			return nil
 		}
+		return y.Upload(ctx, q.c0)
+	}
+	if err := begin(); err != nil {
+		return ts, last, err
 	}
 	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) {
-		return plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e)
+		t, err := plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e)
+		last = each(t, times)
+		return t, err
 	})
 	if err != nil {
-		return ts, err
+		return ts, last, err
 	}
 	if q.c0 != nil { // C has taken part in every run so far: once more from the start
-		if err := y.Upload(ctx, q.c0); err != nil {
-			return ts, err
+		if err := begin(); err != nil {
+			return ts, last, err
 		}
 		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
-			return ts, err
+			return ts, last, err
 		}
 	}
-	return ts, y.Download(ctx, c)
+	return ts, last, y.Download(ctx, c)
+}
+
+// fromHost is onDevices where there is memory for some columns at a time: B and C are in the host's memory, and the times include
+// what it takes to bring them to the devices and back.
+func fromHost[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S], e spmm.Epilogue, c *formats.Dense[S], p *progress) (ts timings, last spmm.Timing, err error) {
+	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) {
+		start := time.Now()
+		for range times {
+			if q.c0 != nil {
+				copy(c.Data, q.c0.Data)
+			}
+			if last, err = spmm.Multiply(ctx, plan, j.alpha, q.b, j.beta, c, e); err != nil {
+				return spmm.Timing{}, err
+			}
+		}
+		return spmm.Timing{Host: time.Since(start)}, nil
+	})
+	return ts, last, err
+}
+
+// each is the time of one of several multiplications.
+func each(t spmm.Timing, times int) spmm.Timing {
+	n := time.Duration(times)
+	for d := range t.Each {
+		t.Each[d].Device /= n
+		t.Each[d].Host /= n
+	}
+	t.Device, t.Host = t.Device/n, t.Host/n
+	t.Streamed.Bytes /= int64(times)
+	t.Streamed.Copy /= n
+	t.Streamed.Compute /= n
+	return t
 }
 
 // timeRuns times the requested number of batches of multiplications.

@@ -74,7 +74,7 @@ func withGroup(ctx context.Context, list string, f func(ctx context.Context, r *
 	if _, launched := mpi.Launcher(); launched {
 		return fmt.Errorf("--backend %s is for one process: start spmmrun without mpirun or srun", list)
 	}
-	g, err := spmm.OpenGroup(ctx, list)
+	g, err := spmm.Open(ctx, list)
 	if err != nil {
 		return err
 	}

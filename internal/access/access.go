@@ -2,13 +2,17 @@
 // package plan itself, needs it. The root sets the functions when the program starts; their arguments are its types.
 package access
 
-import "github.com/spmmrun/spmm/internal/plan"
+import (
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
+)
 
 var (
-	// Device returns what a *spmm.Device holds.
-	Device func(dev any) (*plan.Device, error)
-	// Tensor returns what an spmm.Operand holds, nil if there is none.
-	Tensor func(operand any) *plan.Tensor
+	// Device returns what a *spmm.Device holds that is a device by itself.
+	Device func(dev any) (*device.Device, error)
+	// Tensor returns what an spmm.Operand of a device by itself holds, nil if there is none.
+	Tensor func(operand any) *tensor.Tensor
 	// Options returns spmm.Options as package plan takes them, validated.
-	Options func(options any) (plan.Options, error)
+	Options func(options any) (work.Options, error)
 )

@@ -31,21 +31,33 @@ const Self = "SELF"
 // utilities are small packages that anyone may use.
 var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/memory", "internal/simd"}
 
+// Planning are the packages that bring a matrix onto a device and multiply with it. Each may import those before it.
+var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor", "internal/stream",
+	"internal/resident", "internal/launch", "internal/values", "internal/reproducible",
+	"internal/rowcopy", "internal/plan"}
+
+// planning returns the rules of Planning. All may import formats, kernels and the interface of backends.
+func planning() []Rule {
+	var rules []Rule
+	for i, path := range Planning {
+		rules = append(rules, Rule{path, slices.Concat([]string{"backend", "formats/...", "shaders/..."}, Planning[:i])})
+	}
+	return rules
+}
+
 // Rules are the module's. From files to devices: formats and backend import nothing of each other, kernels both,
 // plan picks a kernel, the front door knows plan.
-var Rules = []Rule{
+var Rules = append(planning(), []Rule{
 	{"dtype", nil},
 	{"internal/simd", nil},
 	{"internal/archtest", nil},
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
-	{"internal/plan", []string{"backend", "formats/...", "shaders/...", Self}},
-	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
-	{"internal/access", []string{"internal/plan"}},
+	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
-	{"internal/benchmark", []string{
-		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/plan/...",
-		"internal/printable", "shaders/...",
-	}},
+	{"internal/benchmark", slices.Concat([]string{
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/printable",
+		"shaders/...",
+	}, Planning)},
 	{"internal/...", nil},
 
 	{"formats/gonum", []string{"formats", "formats/internal/number"}},
@@ -74,8 +86,8 @@ var Rules = []Rule{
 	{"comm/nccl", []string{"backend", "comm/..."}},
 	{"comm/...", []string{"comm/..."}},
 
-	{".", []string{"backend", "portable/cpu", "formats/...", "internal/access", "internal/plan"}},
-	{"dist/...", []string{".", "backend", "comm/...", "formats/...", "internal/access", "internal/plan", Self}},
+	{".", slices.Concat([]string{"backend", "portable/cpu", "formats/...", "internal/access"}, Planning)},
+	{"dist/...", slices.Concat([]string{".", "backend", "comm/...", "formats/...", "internal/access", Self}, Planning)},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
 	{"bench/peers/...", nil},
@@ -85,7 +97,7 @@ var Rules = []Rule{
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/...", "examples/internal/..."}},
 	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...",
 		"shaders/...", "internal/...", Self}},
-}
+}...)
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
 // behind the command, gonum behind the package that converts its matrices, which no other package imports, and the peer

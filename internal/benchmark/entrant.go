@@ -31,11 +31,12 @@ type checked interface {
 	check(ctx context.Context, r *round) error
 }
 
-// planned is a plan of a device or a group, with its operands there.
+// planned is a plan, with its operands where it needs them.
 type planned struct {
 	repeat     func(ctx context.Context, times int) (spmm.Timing, error)
 	attainable func(ctx context.Context, took time.Duration) (spmm.Bound, error)
-	info       func() (i spmm.PlanInfo, split string)
+	info       func() spmm.PlanInfo
+	several    bool                                      // devices share the product
 	right      func(ctx context.Context, r *round) error // what is in C
 	shut       []func() error
 	bytes      int64              // of B and C
@@ -61,68 +62,35 @@ func enterAs[T formats.Value, O oracle.Number](
 ) (*planned, error) {
 	out := formats.TypeOf[O]()
 	column := int64(r.a.Cols)*int64(o.Precision.Storage().Size()) + int64(r.a.Rows)*int64(out.Size())
-	p := &planned{bytes: int64(r.n) * column}
+	p := &planned{several: at.several, bytes: int64(r.n) * column}
 	var x formats.Encoded = formats.Convert[T](r.a)
-	var err error
 	if t := way.quantised(); t != dtype.Invalid {
+		var err error
 		if p.quantised, _, err = formats.Quantise(r.a, t); err != nil {
 			return nil, err
 		}
 		x = p.quantised
 	}
-	b := formats.ConvertDense[T](r.b)
-	if at.group != nil {
-		err = onGroup[T, O](ctx, p, at.group, x, b, o, way)
-	} else {
-		err = onDevice[T, O](ctx, p, at.devices[0], x, b, o, way)
-	}
-	if err != nil {
+	if err := prepare[T, O](ctx, p, at.dev, x, formats.ConvertDense[T](r.b), o, way); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// onDevice prepares on one device.
-func onDevice[T formats.Value, O oracle.Number](
-	ctx context.Context, p *planned, dev *spmm.Device, a formats.Encoded, b *formats.Dense[T], o spmm.Options, way Way,
-) error {
-	if way.Split != "" || way.First || way.Memory > 0 {
-		return fmt.Errorf("%v: is for several devices: %w", way, spmm.ErrUnsupported)
-	}
-	plan, err := spmm.Prepare(ctx, dev, a, o)
-	if err != nil {
-		return err
-	}
-	p.shut = append(p.shut, plan.Close)
-	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
-	if err != nil {
-		return err
-	}
-	p.shut = append(p.shut, tb.Close, tc.Close)
-	r := &calls{dev: dev, plan: plan, b: tb, c: tc, how: way.Calls}
-	p.shut = append(p.shut, r.close)
-	out := formats.TypeOf[O]()
-	p.repeat = r.repeat
-	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
-		return plan.Observe(ctx, b.Cols, out, took)
-	}
-	p.info = func() (spmm.PlanInfo, string) { return plan.Info(), "" }
-	p.right = func(ctx context.Context, r *round) error {
-		bits, _ := plan.Reproduced()
-		return downloaded[O](ctx, p, r, tc, plan.Info().Precision, bits)
-	}
-	return tb.Upload(ctx, b)
-}
-
 // splits are the words of Way.Split.
 var splits = map[string]spmm.Split{"": spmm.AutoSplit, "columns": spmm.ByColumns, "rows": spmm.ByRows}
 
-// onGroup prepares on a group, with B and C where its split needs them, or B on the first device.
-func onGroup[T formats.Value, O oracle.Number](
-	ctx context.Context, p *planned, g *spmm.Group, a formats.Encoded, b *formats.Dense[T], o spmm.Options, way Way,
+// prepare makes the plan and its operands: where the plan needs them, or B on the first of several devices. Calls on a device by
+// itself follow each other as the way says.
+func prepare[T formats.Value, O oracle.Number](
+	ctx context.Context, p *planned, dev *spmm.Device, a formats.Encoded, b *formats.Dense[T], o spmm.Options, way Way,
 ) error {
-	plan, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: splits[way.Split], Memory: way.Memory})
+	if !p.several && (way.Split != "" || way.First) {
+		return fmt.Errorf("%v: is for several devices: %w", way, spmm.ErrUnsupported)
+	}
+	o.Split, o.Memory = splits[way.Split], way.Memory
+	plan, err := spmm.Prepare(ctx, dev, a, o)
 	if err != nil {
 		return err
 	}
@@ -130,29 +98,36 @@ func onGroup[T formats.Value, O oracle.Number](
 	if most := plan.Info().Columns; most > 0 && most < b.Cols {
 		return fmt.Errorf("the devices have memory for %d columns of B and C at a time: %w", most, spmm.ErrOutOfMemory)
 	}
-	tb, tc, err := spmm.GroupTensorsFor[T, O](plan, b.Cols)
+	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
 	if err != nil {
 		return err
 	}
 	p.shut = append(p.shut, tb.Close, tc.Close)
 	if way.First {
-		if tb, err = spmm.NewGroupTensor[T](plan, b.Rows, b.Cols, spmm.On(0)); err != nil {
+		if tb, err = spmm.NewTensorAt[T](plan, b.Rows, b.Cols, spmm.On(0)); err != nil {
 			return err
 		}
 		p.shut = append(p.shut, tb.Close)
 	}
 	out := formats.TypeOf[O]()
-	p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
-		if way.First {
-			return moving(times, func() (spmm.GroupTiming, error) { return plan.Run(ctx, 1, tb, 0, tc) })
+	switch {
+	case way.First:
+		p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
+			return moving(times, func() (spmm.Timing, error) { return plan.Run(ctx, 1, tb, 0, tc) })
 		}
-		t, err := plan.Repeat(ctx, times, 1, tb, 0, tc)
-		return t.Timing, err
+	case p.several, way.Memory > 0:
+		p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
+			return plan.Repeat(ctx, times, 1, tb, 0, tc)
+		}
+	default:
+		r := &calls{dev: dev, plan: plan, b: tb, c: tc, how: way.Calls}
+		p.shut = append(p.shut, r.close)
+		p.repeat = r.repeat
 	}
-	p.attainable = func(ctx context.Context, _ time.Duration) (spmm.Bound, error) {
-		return plan.Attainable(ctx, b.Cols, out)
+	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
+		return plan.Observe(ctx, b.Cols, out, took)
 	}
-	p.info = func() (spmm.PlanInfo, string) { return plan.Info().PlanInfo, plan.Info().Split.String() }
+	p.info = plan.Info
 	p.right = func(ctx context.Context, r *round) error {
 		bits, _ := plan.Reproduced()
 		return downloaded[O](ctx, p, r, tc, plan.Info().Precision, bits)
@@ -161,7 +136,7 @@ func onGroup[T formats.Value, O oracle.Number](
 }
 
 // moving times products by the host's clock. B moves for each.
-func moving(times int, run func() (spmm.GroupTiming, error)) (spmm.Timing, error) {
+func moving(times int, run func() (spmm.Timing, error)) (spmm.Timing, error) {
 	var all spmm.Timing
 	for range times {
 		t, err := run()
@@ -174,9 +149,9 @@ func moving(times int, run func() (spmm.GroupTiming, error)) (spmm.Timing, error
 }
 
 // downloaded verifies a C that lies on devices.
-func downloaded[O oracle.Number](ctx context.Context, p *planned, r *round, from interface {
-	Download(context.Context, *formats.Dense[O]) error
-}, computed dtype.Type, bits int) error {
+func downloaded[O oracle.Number](
+	ctx context.Context, p *planned, r *round, from *spmm.Tensor[O], computed dtype.Type, bits int,
+) error {
 	c := formats.NewDense[O](r.a.Rows, r.n)
 	if err := from.Download(ctx, c); err != nil {
 		return err
@@ -203,8 +178,11 @@ func (p *planned) check(ctx context.Context, r *round) error {
 func (p *planned) quiet(context.Context) {}
 
 func (p *planned) describe(ctx context.Context, r *Result) error {
-	i, split := p.info()
-	r.Chosen, r.Variant, r.Split, r.EncodeS = i.Format, i.Variant, split, i.EncodeTime.Seconds()
+	i := p.info()
+	r.Chosen, r.Variant, r.EncodeS = i.Format, i.Variant, i.EncodeTime.Seconds()
+	if p.several {
+		r.Split = i.Split.String()
+	}
 	r.Bytes = i.Stats.StoredBytes + p.bytes
 	bound, err := p.attainable(ctx, time.Duration(r.Median*float64(time.Microsecond)))
 	r.AttainableUS, r.BoundBy = micros(bound.Time()), boundBy(bound)

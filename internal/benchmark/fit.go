@@ -16,8 +16,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
-	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/printable"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -134,7 +134,7 @@ func Install(m *model.DeviceModel, r *Report) (string, error) {
 		return "", err
 	}
 	driver, _, _ := strings.Cut(d.Backend, ":")
-	name := plan.ModelFile(backend.Info{Backend: driver, Index: d.Facts.Index, Name: d.Name, Driver: d.Driver})
+	name := choose.ModelFile(backend.Info{Backend: driver, Index: d.Facts.Index, Name: d.Name, Driver: d.Driver})
 	return cache.Path(name), cache.Write(name, append(text, '\n'))
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // GPUs on which a variant takes exactly what a cost of its own predicts. What is not fitted stays what it was.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // Words of Products.Formats that stand for several formats and kernels.
@@ -67,7 +67,7 @@ func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
 			out = append(out, entered{name: f})
 			continue
 		}
-		if at.group != nil {
+		if at.several {
 			return nil, fmt.Errorf("format %s: %s is several devices, want one", f, at.name)
 		}
 		ps, err := r.packings(ctx, at.devices[0], f == Near)
@@ -105,7 +105,7 @@ func (r *round) predicted(p *spmm.Packing) *Predicted {
 		ComputeUS: micros(p.Bound.Compute),
 	}
 	if r.Facts {
-		product := plan.NewProduct(formats.ConvertTo(r.a, r.prec.Storage()), r.n)
+		product := choose.NewProduct(formats.ConvertTo(r.a, r.prec.Storage()), r.n)
 		out.Product, out.Stats, out.Items = &product, &p.Stats, p.Items
 	}
 	return out

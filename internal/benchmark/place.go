@@ -12,12 +12,13 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// place is a device, or a group of them, under the name that results have it by.
+// place is a device, or several together, under the name that results have it by.
 type place struct {
 	asked   string // the name that was asked for
 	name    string
-	devices []*spmm.Device
-	group   *spmm.Group // nil: one device
+	dev     *spmm.Device
+	devices []*spmm.Device // each
+	several bool
 }
 
 // IsGroup tells whether a name of Sweep.Backends is that of a group: cuda:all, or devices with + between them.
@@ -42,7 +43,7 @@ func openPlaces(ctx context.Context, names []string, f64 bool) ([]*place, error)
 
 // same tells whether two places are the same device, under whatever names, or groups of one name.
 func (p *place) same(x *place) bool {
-	if p.group != nil || x.group != nil {
+	if p.several || x.several {
 		return p.name == x.name
 	}
 	mine, other := p.devices[0].Info(), x.devices[0].Info()
@@ -53,11 +54,11 @@ func (p *place) same(x *place) bool {
 // that is needed.
 func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 	if IsGroup(name) {
-		g, err := spmm.OpenGroup(ctx, strings.ReplaceAll(name, "+", ","))
+		d, err := spmm.Open(ctx, strings.ReplaceAll(name, "+", ","))
 		if err != nil {
 			return nil, err
 		}
-		return &place{name, name, g.Devices(), g}, nil
+		return &place{name, name, d, d.Devices(), true}, nil
 	}
 	needed := dtype.Invalid
 	if f64 && name == "auto" {
@@ -74,7 +75,7 @@ func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 			name = fmt.Sprintf("%s:%d", i.Backend, i.Index)
 		}
 	}
-	return &place{asked, name, []*spmm.Device{d}, nil}, nil
+	return &place{asked, name, d, d.Devices(), false}, nil
 }
 
 func (p *place) infos() []spmm.Info {
@@ -86,9 +87,7 @@ func (p *place) infos() []spmm.Info {
 }
 
 func (p *place) close() {
-	for _, d := range p.devices {
-		d.Close()
-	}
+	p.dev.Close()
 }
 
 // describe tells what the place is. The rates of a group are the sums of its devices'. With facts, a device by itself
@@ -96,7 +95,7 @@ func (p *place) close() {
 func (p *place) describe(ctx context.Context, facts bool) (Device, error) {
 	first := p.devices[0].Info()
 	out := Device{Backend: p.name, Name: first.Name, Driver: first.Driver, Peaks: map[string]float64{}}
-	if p.group != nil {
+	if p.several {
 		out.Name = kinds(p.devices)
 	}
 	for _, d := range p.devices {
@@ -107,7 +106,7 @@ func (p *place) describe(ctx context.Context, facts bool) (Device, error) {
 		if n := len(known.Copy); n > 0 {
 			out.Copy += known.Copy[n-1].PerSecond
 		}
-		if facts && p.group == nil {
+		if facts && !p.several {
 			out.Facts = newDeviceFacts(d, known)
 		}
 		for name, flops := range peaks(known) {

@@ -413,6 +413,20 @@ func TestWaysOfGroups(t *testing.T) {
 	}
 }
 
+// A matrix streams to a device of which little may be used.
+func TestStreams(t *testing.T) {
+	s := small()
+	s.Products[0].Matrices, s.Products[0].Columns = []string{"gen:uniform,rows=3000,density=0.1"}, []int{8}
+	s.Products[0].Ways = []Way{{Memory: 1 << 20}}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Results[0]; !x.Measured() || x.Way != "0.00105 GB of memory" || x.By() != "cpu csr 0.00105 GB of memory" {
+		t.Errorf("%+v", x)
+	}
+}
+
 // A time that is asked for is in the result, whether in microseconds or as a multiple of a peer's.
 func TestLimits(t *testing.T) {
 	t.Setenv(asPeer, "right")

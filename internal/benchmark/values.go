@@ -13,7 +13,10 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -34,7 +37,7 @@ func valuesOf(format string) string {
 // on the device, also of the transposed matrix, and a copy that reads and writes as many bytes as there are
 // values.
 func Values(ctx context.Context, t *Task) (*Report, error) {
-	names := plan.Formats()
+	names := work.Formats()
 	return t.each(ctx, len(names), func(at *place, step int) ([]*contest, error) {
 		if _, err := at.alone("new values"); err != nil {
 			return nil, err
@@ -97,7 +100,7 @@ func (v *newValues) enter(ctx context.Context, t *Task) error {
 		}
 		x := &timed{clock: "device"}
 		v.add(w.name, m.NNZ()*int64(2+w.of.Size()), x)
-		if err := x.setValues(ctx, dev, m, w.of, plan.Options{Format: v.format, Transpose: w.transpose}); err != nil {
+		if err := x.setValues(ctx, dev, m, w.of, work.Options{Format: v.format, Transpose: w.transpose}); err != nil {
 			return err
 		}
 	}
@@ -105,7 +108,7 @@ func (v *newValues) enter(ctx context.Context, t *Task) error {
 }
 
 // openPlan opens a device as plans take it.
-func openPlan(ctx context.Context, name string) (*plan.Device, error) {
+func openPlan(ctx context.Context, name string) (*device.Device, error) {
 	driver, _, _ := strings.Cut(name, ":")
 	i := slices.IndexFunc(backend.Drivers(), func(d backend.Driver) bool { return d.Name() == driver })
 	if i < 0 {
@@ -121,7 +124,7 @@ func openPlan(ctx context.Context, name string) (*plan.Device, error) {
 			if err != nil {
 				return nil, err
 			}
-			return plan.NewDevice(opened), nil
+			return device.New(opened), nil
 		}
 	}
 	return nil, fmt.Errorf("device %s is not there: %w", name, backend.ErrUnavailable)
@@ -129,7 +132,7 @@ func openPlan(ctx context.Context, name string) (*plan.Device, error) {
 
 // setValues prepares a matrix and a tensor of values, and times bringing these to it.
 func (x *timed) setValues(
-	ctx context.Context, dev *plan.Device, m formats.Encoded, of dtype.Type, o plan.Options,
+	ctx context.Context, dev *device.Device, m formats.Encoded, of dtype.Type, o work.Options,
 ) error {
 	p, err := plan.New(ctx, dev, m, o)
 	if err != nil {
@@ -137,12 +140,12 @@ func (x *timed) setValues(
 	}
 	x.shut = append(x.shut, p.Close)
 	n := int(m.NNZ())
-	v, err := dev.NewTensor(plan.Shape{Rows: 1, Cols: n, Type: of})
+	v, err := tensor.New(dev, tensor.Shape{Rows: 1, Cols: n, Type: of})
 	if err != nil {
 		return err
 	}
 	x.shut = append(x.shut, v.Close)
-	if err := v.Write(ctx, plan.Host{Data: make([]byte, n*of.Size()), LD: n}); err != nil {
+	if err := v.Write(ctx, tensor.Host{Data: make([]byte, n*of.Size()), LD: n}); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -162,7 +165,7 @@ func (x *timed) setValues(
 }
 
 // copier times copies of a number of bytes on a device, by its fastest kernel for that.
-func copier(ctx context.Context, dev *plan.Device, bytes int64) (*timed, error) {
+func copier(ctx context.Context, dev *device.Device, bytes int64) (*timed, error) {
 	x := &timed{clock: "device"}
 	vs := peak.Variants(dev.Caps(), peak.Copy)
 	if len(vs) == 0 {

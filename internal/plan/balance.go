@@ -9,21 +9,25 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // cutEven cuts the matrix's rows at multiples of step, for products in a format ("" is any). It begins with about as many entries as the
 // devices' weights say, and shifts weights by what the parts are predicted to take, as long as that makes the slowest faster.
-func (m divided) cutEven(ctx context.Context, devs []*Device, weights []float64, step int, format string, o Options) ([]int, error) {
+func (m divided) cutEven(ctx context.Context, devs []*device.Device, weights []float64, step int, format string) ([]int, error) {
 	const rounds, near = 4, 1.02 // times the mean
-	best := cutRows(m.csr(), weights, step)
-	if rows, _ := m.Dims(); len(devs) == 1 || rows <= step {
+	best := cutRows(m.A.CSR(), weights, step)
+	if rows, _ := m.A.Dims(); len(devs) == 1 || rows <= step {
 		return best, nil
 	}
-	o.Format, o.Variant = format, ""
-	bounds, least := best, time.Duration(unlikely)
+	w := *m.Work
+	w.Format = format
+	bounds, least := best, time.Duration(choose.Unlikely)
 	weights = slices.Clone(weights)
 	for range rounds {
-		times, err := m.foretold(ctx, devs, bounds, o)
+		times, err := foretold(ctx, devs, bounds, &w)
 		if err != nil {
 			return best, err
 		}
@@ -47,38 +51,22 @@ func (m divided) cutEven(ctx context.Context, devs []*Device, weights []float64,
 		for d := range weights {
 			weights[d] /= total
 		}
-		bounds = cutRows(m.csr(), weights, step)
+		bounds = cutRows(m.A.CSR(), weights, step)
 	}
 	return best, nil
 }
 
-// Predict predicts what a multiplication with a matrix takes in fast mode, in the fastest format that the options allow.
-func (d *Device) Predict(ctx context.Context, a formats.Encoded, o Options) (time.Duration, error) {
-	m, err := newDivided(a, &o)
-	if err == nil {
-		err = o.Validate()
-	}
-	if err != nil {
-		return 0, err
-	}
-	return foretell(ctx, d, m, o, o.cols())
-}
-
-// foretold predicts what each device takes for its rows; at least unlikely where no format of the options holds some.
-func (m divided) foretold(ctx context.Context, devs []*Device, bounds []int, o Options) ([]time.Duration, error) {
+// foretold predicts what each device takes for its rows; at least Unlikely where no format of the work holds some.
+func foretold(ctx context.Context, devs []*device.Device, bounds []int, w *work.Work) ([]time.Duration, error) {
 	times := make([]time.Duration, len(devs))
 	for d, dev := range devs {
 		lo, hi := bounds[d], bounds[d+1]
 		if lo == hi {
 			continue
 		}
-		part := divided{source: newSource(m.csr().RowRange(lo, hi))}
-		if m.quantised != nil {
-			part.source = newQuantisedSource(m.quantised.RowRange(lo, hi))
-		}
-		t, err := foretell(ctx, dev, part, o, o.cols())
-		if refusal(err) || errors.Is(err, formats.ErrTooLarge) {
-			t, err = unlikely, nil
+		t, err := choose.Predict(ctx, dev, w.Of(w.A.Rows(lo, hi)), w.Cols)
+		if work.Refusal(err) || errors.Is(err, formats.ErrTooLarge) {
+			t, err = choose.Unlikely, nil
 		}
 		if err != nil {
 			return nil, named(dev, err)

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 func TestCutByPrediction(t *testing.T) {
@@ -30,14 +32,13 @@ func TestCutByPrediction(t *testing.T) {
 		"rows take all the time": {`{"version": 1, "code": "go", "measured": {"device": "slow rows"}, "costs": [{"variants": ["csr/*"], "start_us": 500}]}`, rows * 9 / 20, rows * 11 / 20},
 		"entries do":             {`{"version": 1, "code": "go", "measured": {"device": "slow entries"}, "costs": [{"variants": ["csr/*"], "entry_columns": 1e4}]}`, short, rows},
 	} {
-		devs := []*plan.Device{openCPU(t), openCPU(t)}
+		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)
-		g, err := plan.NewGroupPlan(t.Context(), devs, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: 8}, Split: plan.ByRows})
+		g, err := plan.NewGroupPlan(t.Context(), devs, a, work.Options{Format: "csr", Cols: 8}, plan.Sharing{Split: plan.ByRows})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, parts := g.Describe()
-		if n := parts[0].Rows; n < tt.lo || n > tt.hi {
+		if n := g.Parts()[0].Rows; n < tt.lo || n > tt.hi {
 			t.Errorf("%s: the first of two devices has %d of %d rows, want %d to %d", name, n, rows, tt.lo, tt.hi)
 		}
 		if err := g.Close(); err != nil {

@@ -9,55 +9,56 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // shapes is Shapes with the plan locked, of B and C as the plan sees them. It remembers its last answer.
-func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
-	b = Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
-	c = Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
+func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape, err error) {
+	b = tensor.Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
+	c = tensor.Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
 	b.Tight, c.Tight = p.tight(b), p.tight(c)
 	if p.closed.Load() {
 		return b, c, fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
-	if err := checkDim(n, p.what()); err != nil {
+	if err := tensor.CheckDim(n, p.what()); err != nil {
 		return b, c, err
 	}
-	requested := [2]Shape{b, c}
-	if requested != p.requested {
+	requested := [2]tensor.Shape{b, c}
+	if requested != p.shapesKey {
 		block, err := p.colBlock(b, c)
 		if err != nil {
 			return b, c, err
 		}
 		b.ColBlock, c.ColBlock = block, block
-		p.requested, p.answer = requested, [2]Shape{b, c}
+		p.shapesKey, p.shapesCached = requested, [2]tensor.Shape{b, c}
 	}
-	return p.answer[0], p.answer[1], nil
+	return p.shapesCached[0], p.shapesCached[1], nil
 }
 
 // tight tells whether rows of a matrix of this shape may lie side by side: the padding of few columns would be most of it.
-func (p *Plan) tight(s Shape) bool {
-	m, is := p.exec.(fast)
-	return is && m.stream == nil && s.Cols <= spec.TightCols && !s.ColMajor && s.Type.Size() >= 4 && m.tight(s.Cols)
+func (p *Plan) tight(s tensor.Shape) bool {
+	m, is := p.exec.(*fast)
+	return is && m.Stream == nil && s.Cols <= spec.TightCols && !s.ColMajor && s.Type.Size() >= 4 && m.Tight(s.Cols)
 }
 
 // colBlock returns how many columns of B and C a block of each can have.
-func (p *Plan) colBlock(b, c Shape) (int, error) {
-	in, out, written := p.exec.operands(b, c)
-	block, limit := b.Cols, p.dev.limit()
-	column := max(up64(int64(p.Cols))*int64(in), up64(int64(p.rowBlock))*int64(out)) // bytes, at least a few
-	if up64(int64(block)) > limit/column {
-		block = int(limit / column / align * align)
+func (p *Plan) colBlock(b, c tensor.Shape) (int, error) {
+	in, out, written := p.exec.Operands(b, c)
+	block, limit := b.Cols, p.dev.Limit()
+	column := max(tensor.Up(int64(p.Cols), tensor.Align)*int64(in), tensor.Up(int64(p.rowBlock), tensor.Align)*int64(out)) // bytes, at least a few
+	if tensor.Up(int64(block), tensor.Align) > limit/column {
+		block = int(limit / column / tensor.Align * tensor.Align)
 	}
 	if block == 0 && b.Cols > 0 {
 		return 0, fmt.Errorf("%d %s (of %d elements) take %d bytes, and a buffer of %v holds at most %d: %w",
-			align, p.what(), p.Cols, column*align, p.dev.Info(), limit, backend.ErrUnsupported)
+			tensor.Align, p.what(), p.Cols, column*tensor.Align, p.dev.Info(), limit, backend.ErrUnsupported)
 	}
 	for {
-		err := p.exec.check(block, written)
-		if err == nil || !errors.Is(err, backend.ErrUnsupported) || block <= align {
+		err := p.exec.Check(block, written)
+		if err == nil || !errors.Is(err, backend.ErrUnsupported) || block <= tensor.Align {
 			return block, err
 		}
-		block = up(block/2, align)
+		block = tensor.Up(block/2, tensor.Align)
 	}
 }

@@ -4,15 +4,25 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Split is how devices share a product.
@@ -37,12 +47,22 @@ func (s Split) String() string {
 	return fmt.Sprintf("Split(%d)", uint8(s))
 }
 
-// GroupOptions say how to bring a matrix onto several devices.
-type GroupOptions struct {
-	Options
+// Sharing says how devices share a product. The zero value leaves it open.
+type Sharing struct {
 	Split  Split
 	Memory int64     // bytes that may be used of each device; 0: what it has
 	From   Placement // where B lies before each product
+}
+
+// Validate refuses what no matrix and no devices can make right.
+func (s Sharing) Validate() error {
+	switch {
+	case s.Split > ByRows:
+		return fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", s.Split)
+	case s.Memory < 0:
+		return fmt.Errorf("Options.Memory: %d bytes", s.Memory)
+	}
+	return nil
 }
 
 // groupPlans counts the plans of groups.
@@ -61,58 +81,77 @@ type GroupPlan struct {
 	weights []float64
 	bounds  []int   // ByRows: the rows of each device
 	entries []int64 // ByRows: where the entries of each begin
-	given   *given
+	given   *values.Given
 	most    int // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
 	mu     sync.Mutex
 	closed bool
+	alone  bool            // its operands are Tensors of the only device
 	torn   error           // why some devices have new values and others not, after SetHostValues
 	held   [4]*GroupTensor // by role: what lay elsewhere in the last product
 	chunks []chunked       // by device: see overlap
 }
 
-// NewGroupPlan prepares a matrix, which is not needed afterwards, for devices that multiply together.
-func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
-	if err := o.validate(devs); err != nil {
-		return nil, err
+// PrepareOn prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
+func PrepareOn(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options, s Sharing) (Matrix, error) {
+	if !together && s == (Sharing{}) {
+		p, err := New(ctx, devs[0], a, o)
+		if err != nil {
+			return nil, err
+		}
+		return one{p}, nil
 	}
-	m, err := newDivided(a, &o.Options)
+	g, err := NewGroupPlan(ctx, devs, a, o, s)
 	if err != nil {
 		return nil, err
 	}
-	s, err := decide(ctx, devs, m, o)
+	g.alone = !together
+	return g, nil
+}
+
+// NewGroupPlan prepares a matrix for devices that multiply together, of which there may be one.
+func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*GroupPlan, error) {
+	if err := sh.validate(devs, o); err != nil {
+		return nil, err
+	}
+	w, err := work.Resolve(a, o)
+	if err != nil {
+		return nil, err
+	}
+	m := divided{Work: w}
+	s, err := decide(ctx, devs, m, sh)
 	if err != nil {
 		return nil, err
 	}
 	g := &GroupPlan{number: groupPlans.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
-	rows, cols := m.Dims()
-	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: m.NNZ()}, right: o.Right}
+	rows, cols := w.A.Dims()
+	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: w.A.NNZ()}, right: o.Right}
 	if s.split == ByRows {
-		err = g.divideRows(ctx, devs, m, s, o)
+		err = g.divideRows(ctx, devs, m, s, sh)
 	} else {
-		g.plans, err = m.byColumns(ctx, devs, a, o.Options)
+		g.plans, err = m.byColumns(ctx, devs)
 	}
 	if err != nil {
-		return nil, firstOf(err, closePlans(g.plans))
+		return nil, cmp.Or(err, closePlans(g.plans))
 	}
 	if s.split == ByRows {
-		ptr, _ := m.csr().Pattern()
+		ptr, _ := w.A.CSR().Pattern()
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
 		}
-		g.given = newGiven(m.Encoded, m.turned, false)
+		g.given = values.NewGiven(w.A.Encoded, w.Reordered, false)
 	}
 	return g, nil
 }
 
 // SetHostValues makes values, in the order of Plan.SetValues, those of the matrix's entries, on all devices.
-func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
+func (g *GroupPlan) SetHostValues(ctx context.Context, v values.Host) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
-	if n := v.len(); int64(n) != g.all.NNZ {
+	if n := v.Len(); int64(n) != g.all.NNZ {
 		return fmt.Errorf("%d values for a matrix of %d entries", n, g.all.NNZ)
 	}
 	for _, p := range g.plans { // before any device has new values
@@ -120,8 +159,8 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
 			return named(p.dev, err)
 		}
 	}
-	if g.Split == ByRows && g.given.turned { // by the rows of what is multiplied with
-		v.Data = g.given.inOrder(v)
+	if g.Split == ByRows && g.given.Reordered { // by the rows of what is multiplied with
+		v.Data = g.given.InOrder(v)
 	}
 	size := int64(v.Type.Size())
 	g.torn = together(ctx, len(g.plans), func(ctx context.Context, d int) error {
@@ -149,23 +188,23 @@ func (g *GroupPlan) usable() error {
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
-func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s decision, o GroupOptions) (err error) {
-	n := o.cols()
+func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o Sharing) (err error) {
+	n := m.Cols
 	scarce := o.Memory > 0 || s.misfit != ""
-	rows, cols := m.Dims()
-	each := int64(cols)*int64(o.precision(m.source).Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
+	rows, cols := m.A.Dims()
+	each := int64(cols)*int64(m.Precision.Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
 	for _, d := range devs {
-		for have := o.have(d); scarce && have > 0 && n > align && each*int64(n) > have/4*3; {
+		for have := o.have(d); scarce && have > 0 && n > tensor.Align && each*int64(n) > have/4*3; {
 			n = fewer(n)
 		}
 	}
 	for {
 		if scarce {
-			o.limit(devs, n)
+			m.budgets = o.budgets(devs, n)
 			g.most = n
 		}
-		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o.Options)
-		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
+		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights)
+		if !scarce || n <= tensor.Align || !errors.Is(err, backend.ErrOutOfMemory) {
 			return err
 		}
 		if err := closePlans(g.plans); err != nil {
@@ -178,68 +217,109 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s
 // fewer is about half as many columns.
 func fewer(n int) int {
 	if n > 2*Tile {
-		return up(n/2, Tile)
+		return tensor.Up(n/2, Tile)
 	}
-	return max(align, n/2/align*align)
+	return max(tensor.Align, n/2/tensor.Align*tensor.Align)
 }
 
-// validate refuses what no matrix can make right.
-func (o GroupOptions) validate(devs []*Device) error {
+// validate refuses what no matrix can make right on these devices.
+func (s Sharing) validate(devs []*device.Device, o work.Options) error {
 	switch {
-	case len(devs) == 0:
-		return errors.New("a group needs at least one device")
-	case o.Split > ByRows:
-		return fmt.Errorf("GroupOptions.Split: %v: want AutoSplit, ByColumns or ByRows", o.Split)
-	case o.Memory < 0:
-		return fmt.Errorf("GroupOptions.Memory: %d bytes", o.Memory)
-	case o.From.check(len(devs)) != nil:
-		return fmt.Errorf("GroupOptions.From: %w", o.From.check(len(devs)))
-	case o.Whole != (Extent{}):
+	case s.From.check(len(devs)) != nil:
+		return fmt.Errorf("Options.From: %w", s.From.check(len(devs)))
+	case o.Whole != (work.Extent{}):
 		return errors.New("Options.Whole is for a device by itself")
 	case o.Tune && len(devs) > 1:
-		return errors.New("Options.Tune: tune on one device of the group: what is found is remembered for all of its kind")
+		return errors.New("Options.Tune: tune on one of the devices: what is found is remembered for all of its kind")
 	}
-	return o.Validate()
+	return nil
 }
 
-// Most is the number of columns that tensors may have, 0 if any.
-func (g *GroupPlan) Most() int { return g.most }
-
-// Describe returns the Info of the whole matrix, and that of each device's part of it, in the caller's terms.
-func (g *GroupPlan) Describe() (whole Info, parts []Info) {
+// Parts returns what each device holds.
+func (g *GroupPlan) Parts() []Info {
+	var parts []Info
 	for _, p := range g.plans {
 		parts = append(parts, p.Describe())
 	}
-	whole = parts[0]
+	return parts
+}
+
+// Describe returns the Info of the whole matrix, in the caller's terms; the format and the variant are the first device's.
+func (g *GroupPlan) Describe() Info {
+	parts := g.Parts()
+	whole := parts[0]
 	if g.Split == ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
-			whole.Stats = addStats(whole.Stats, p.Stats, g.all.NNZ)
+			whole.Stats = resident.AddStats(whole.Stats, p.Stats, g.all.NNZ)
 			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
 		}
 	}
 	of := g.all.Describe()
 	whole.Rows, whole.Cols, whole.NNZ = of.Rows, of.Cols, of.NNZ
-	return whole, parts
+	whole.Split, whole.WhySplit, whole.Columns = g.Split, g.Why, g.most
+	return whole
+}
+
+// single returns the only device's plan, nil if there are several.
+func (g *GroupPlan) single() *Plan {
+	if len(g.plans) == 1 {
+		return g.plans[0]
+	}
+	return nil
+}
+
+// SetValues is SetHostValues of a tensor's elements, which go through the host's memory.
+func (g *GroupPlan) SetValues(ctx context.Context, v Operand) error {
+	if v == nil {
+		return errors.New("the tensor of values is missing")
+	}
+	s := v.Described()
+	if s.Rows != 1 && s.Cols != 1 {
+		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", s.Rows, s.Cols, g.all.NNZ, g.all.NNZ, g.all.NNZ)
+	}
+	h := values.Host{Type: s.Type, Data: make([]byte, s.Rows*s.Cols*s.Type.Size())}
+	if err := v.Read(ctx, tensor.Host{Data: h.Data, LD: s.Rows * s.Cols, ColMajor: s.Rows != 1}); err != nil {
+		return err
+	}
+	return g.SetHostValues(ctx, h)
 }
 
 // Reproduced is Plan.Reproduced: the largest precision that a device took, and whether none lost anything.
-func (g *GroupPlan) Reproduced() (bits int, lossless bool) {
+func (g *GroupPlan) Reproduced() (bits rfx.P, lossless bool) {
 	lossless = true
 	for _, p := range g.plans {
 		b, l := p.Reproduced()
 		if b == 0 { // it had nothing to do
 			continue
 		}
-		bits, lossless = max(bits, int(b)), lossless && l
+		bits, lossless = max(bits, b), lossless && l
 	}
 	return bits, lossless && bits > 0
 }
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
-// type out and not being read, with an activation at most.
-func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
-	var most Bound
+// type out and not being read, with an epilogue.
+func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
+}
+
+// Observe is Plan.Observe of each device, none of which takes longer than the product.
+func (g *GroupPlan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Observe(ctx, n, out, took, e) })
+}
+
+// slowest returns the longest bound of a device, for its part of n columns.
+func (g *GroupPlan) slowest(n int, e Epilogue, bound func(p *Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
+	var most model.Bound
+	row, err := g.tensor(e.RowBias)
+	if err != nil {
+		return most, err
+	}
+	col, err := g.tensor(e.ColBias)
+	if err != nil {
+		return most, err
+	}
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
@@ -248,7 +328,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 				continue
 			}
 		}
-		b, err := p.Attainable(ctx, part, out, Epilogue{})
+		b, err := bound(p, part, launch.Epilogue{RowBias: row.part(d), ColBias: col.part(d), Activation: e.Activation})
 		if err != nil {
 			return most, named(p.dev, err)
 		}
@@ -260,7 +340,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 }
 
 // named puts a device's name before an error.
-func named(d *Device, err error) error {
+func named(d *device.Device, err error) error {
 	i := d.Info()
 	return fmt.Errorf("%s:%d: %w", i.Backend, i.Index, err)
 }
@@ -284,7 +364,7 @@ func (g *GroupPlan) Close() error {
 	for d := range g.chunks {
 		errs = append(errs, g.chunks[d].close(g.plans[d]))
 	}
-	return firstOf(append(errs, closePlans(g.plans))...)
+	return cmp.Or(append(errs, closePlans(g.plans))...)
 }
 
 func closePlans(plans []*Plan) error {
@@ -294,5 +374,5 @@ func closePlans(plans []*Plan) error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

@@ -9,26 +9,27 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails, the
 // others stop and the error names it.
-func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e GroupEpilogue) (GroupTiming, error) {
+func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error) {
 	start := time.Now()
 	if g.all.right {
-		b, c = b.turned(), c.turned()
+		b, c = b.Transposed(), c.Transposed()
 	}
 	if err := g.all.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
-		return GroupTiming{}, err
+		return Timing{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.usable(); err != nil {
-		return GroupTiming{}, err
+		return Timing{}, err
 	}
-	t := newGroupTiming(len(g.plans))
+	t := newTally(len(g.plans))
 	if g.most > 0 && b.Cols > g.most && (e.RowBias != nil || e.ColBias != nil) {
-		return t, fmt.Errorf("%w, and a bias is for all at once", g.tooMany(b.Cols))
+		return t.Timing, fmt.Errorf("%w, and a bias is for all at once", g.tooMany(b.Cols))
 	}
 	step := b.Cols
 	if g.most > 0 {
@@ -36,21 +37,21 @@ func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b Dense, beta f
 	}
 	for lo := 0; lo == 0 || lo < b.Cols; lo += max(1, step) { // C may be B: columns do not depend on each other
 		hi := min(b.Cols, lo+step)
-		if err := g.multiply(ctx, alpha, b.columns(lo, hi), beta, c.columns(lo, hi), e, &t); err != nil {
-			return t, err
+		if err := g.multiply(ctx, alpha, b.ColRange(lo, hi), beta, c.ColRange(lo, hi), e, t); err != nil {
+			return t.Timing, err
 		}
 	}
 	t.sum(start)
-	return t, nil
+	return t.Timing, nil
 }
 
 // tooMany is the error of more columns than there is memory for.
 func (g *GroupPlan) tooMany(n int) error {
-	return fmt.Errorf("%d %s, and there is memory for %d on the devices (GroupOptions.Memory): %w", n, g.all.what(), g.most, backend.ErrOutOfMemory)
+	return fmt.Errorf("%d %s, and there is memory for %d on the devices (Options.Memory): %w", n, g.all.what(), g.most, backend.ErrOutOfMemory)
 }
 
 // multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
-func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e GroupEpilogue, t *GroupTiming) error {
+func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue, t *tally) error {
 	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b Dense, beta f
 		q := parts[i]
 		p := g.plans[q.device]
 		if g.all.right {
-			q.b, q.c = q.b.turned(), q.c.turned()
+			q.b, q.c = q.b.Transposed(), q.c.Transposed()
 		}
 		tm, err := p.multiply(ctx, alpha, q.b, beta, q.c, es[q.device], func() error { return copied.pass(ctx) })
 		t.Each[q.device].Device += tm.Device
@@ -78,11 +79,11 @@ func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b Dense, beta f
 // task is what one device does of a product.
 type task struct {
 	device int
-	b, c   Dense
+	b, c   tensor.Dense
 }
 
 // share cuts B and C as the plan sees them. Devices without rows or columns get no task, unless there are none at all.
-func (g *GroupPlan) share(b, c Dense) []task {
+func (g *GroupPlan) share(b, c tensor.Dense) []task {
 	bounds := g.bounds
 	if g.Split == ByColumns {
 		bounds = cutColumns(b.Cols, g.weights)
@@ -94,26 +95,12 @@ func (g *GroupPlan) share(b, c Dense) []task {
 			continue
 		}
 		if g.Split == ByColumns {
-			ps = append(ps, task{i, b.columns(lo, hi), c.columns(lo, hi)})
+			ps = append(ps, task{i, b.ColRange(lo, hi), c.ColRange(lo, hi)})
 		} else {
-			ps = append(ps, task{i, b, c.rows(lo, hi)})
+			ps = append(ps, task{i, b, c.RowRange(lo, hi)})
 		}
 	}
 	return ps
-}
-
-// columns returns columns lo to hi-1, in the same memory.
-func (d Dense) columns(lo, hi int) Dense {
-	at := min(d.offset(0, lo)*d.Type.Size(), len(d.Data)) // beyond the data if there are no rows
-	d.Cols, d.Data = hi-lo, d.Data[at:]
-	return d
-}
-
-// rows returns rows lo to hi-1, in the same memory.
-func (d Dense) rows(lo, hi int) Dense {
-	at := min(d.offset(lo, 0)*d.Type.Size(), len(d.Data))
-	d.Rows, d.Data = hi-lo, d.Data[at:]
-	return d
 }
 
 // gate lets nobody pass before all have come: C may be B, which every device must have copied before any writes to it.

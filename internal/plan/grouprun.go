@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,25 +13,24 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/stream"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
-// GroupTiming is how long a multiplication took on each device, and in all.
-type GroupTiming struct {
-	backend.Timing // Device is the slowest's
-	Each           []backend.Timing
-	Moved          int64         // bytes from one device to another
-	Move           time.Duration // what that took
-	Streamed       Streamed      // of all devices together; Panels is the most of one
-
-	adding *sync.Mutex
+// tally adds up how long a multiplication takes on each device, and in all.
+type tally struct {
+	Timing
+	adding sync.Mutex
 }
 
-func newGroupTiming(devices int) GroupTiming {
-	return GroupTiming{Each: make([]backend.Timing, devices), adding: new(sync.Mutex)}
+func newTally(devices int) *tally {
+	return &tally{Timing: Timing{Each: make([]backend.Timing, devices)}}
 }
 
 // sum sets what is said of all devices together.
-func (t *GroupTiming) sum(start time.Time) {
+func (t *tally) sum(start time.Time) {
 	for _, x := range t.Each {
 		t.Device = max(t.Device, x.Device)
 	}
@@ -41,10 +41,10 @@ func (t *GroupTiming) sum(start time.Time) {
 }
 
 // stream adds what a product with a matrix that is not on the device took.
-func (t *GroupTiming) stream(p *Plan) {
+func (t *tally) stream(p *Plan) {
 	p.mu.Lock()
 	s := p.streamed
-	p.streamed = Streamed{}
+	p.streamed = stream.Timing{}
 	p.mu.Unlock()
 	if s.Panels == 0 {
 		return
@@ -58,120 +58,159 @@ func (t *GroupTiming) stream(p *Plan) {
 }
 
 // copy copies between tensors and counts it.
-func (t *GroupTiming) copy(ctx context.Context, dst, src *GroupTensor) error {
+func (t *tally) copy(ctx context.Context, dst, src *GroupTensor) error {
 	start := time.Now()
-	n, err := dst.Copy(ctx, src)
+	n, err := dst.copy(ctx, src)
 	t.Moved += n
 	t.Move += time.Since(start)
 	return err
 }
 
-// GroupEpilogue is Epilogue for a group.
-type GroupEpilogue struct {
-	RowBias, ColBias *GroupTensor
-	Activation       Activation
-}
-
-// Run computes c = alpha·A·b + beta·c for tensors on the group's devices. What does not lie where the split needs it is copied
-// there before, and C back after.
-func (g *GroupPlan) Run(ctx context.Context, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
-	return g.Repeat(ctx, 1, alpha, b, beta, c, e)
-}
-
-// Repeat runs the same multiplication a number of times back to back; copies between devices are made once. With a beta other
-// than 0 each run adds to the last one's c.
-func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
-	start := time.Now()
-	t := newGroupTiming(len(g.plans))
-	switch {
-	case times < 1:
-		return t, fmt.Errorf("%d repetitions: at least 1 is possible", times)
-	case b == nil || c == nil:
-		return t, errors.New("B or C is missing")
-	case b == c:
-		return t, errors.New("B and C must be two matrices: C is written while B is read")
-	}
-	n := c.Cols
-	if g.all.right {
-		n = c.Rows
+// Repeat runs the same multiplication of tensors on the plan's devices a number of times back to back. What does not lie where the
+// split needs it is copied there before, and C back after, once. With a beta other than 0 each run adds to the last one's c.
+func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error) {
+	if times < 1 {
+		return Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.repeat(ctx, times, alpha, b, beta, c, e)
+}
+
+// Start starts a product whose operands lie where the split needs them, on each device, and returns; any other is waited for.
+func (g *GroupPlan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	bs, cs, err := g.operands(b, c)
+	if err != nil {
+		return Pending{}, err
+	}
+	es, err := g.recordable(bs, cs, e)
+	if err != nil || g.plans[0].exec.Recordable() != nil {
+		t, err := g.repeat(ctx, 1, alpha, b, beta, c, e)
+		return Pending{done: t}, err
+	}
+	each, err := g.start(ctx, 1, alpha, bs, beta, cs, es)
+	return Pending{each: each, devs: g.devs()}, err
+}
+
+// operands returns B and C as tensors on the plan's devices, of sizes that fit together, unless the plan cannot be multiplied with.
+func (g *GroupPlan) operands(b, c Operand) (bs, cs *GroupTensor, err error) {
+	switch {
+	case b == nil || c == nil:
+		return nil, nil, errors.New("B or C is missing")
+	case b == c:
+		return nil, nil, errors.New("B and C must be two matrices: C is written while B is read")
+	}
 	if err := g.usable(); err != nil {
-		return t, err
+		return nil, nil, err
 	}
-	if g.most > 0 && n > g.most {
-		return t, g.tooMany(n)
+	if bs, err = g.tensor(b); err != nil {
+		return nil, nil, err
 	}
-	if err := g.checkTensors(b, c); err != nil {
-		return t, err
+	if cs, err = g.tensor(c); err != nil {
+		return nil, nil, err
 	}
+	if n := g.columns(cs); g.most > 0 && n > g.most {
+		return nil, nil, g.tooMany(n)
+	}
+	return bs, cs, g.checkTensors(bs, cs)
+}
+
+// columns is the number of C's columns as the plan sees them.
+func (g *GroupPlan) columns(c *GroupTensor) int {
+	if g.all.right {
+		return c.Rows
+	}
+	return c.Cols
+}
+
+// repeat is Repeat with the plan locked.
+func (g *GroupPlan) repeat(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) (Timing, error) {
+	start := time.Now()
+	t := newTally(len(g.plans))
+	err := g.multiplyTensors(ctx, times, alpha, ob, beta, oc, e, t)
+	if err == nil {
+		t.sum(start)
+	}
+	return t.Timing, err
+}
+
+func (g *GroupPlan) multiplyTensors(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue, t *tally) error {
+	b, c, err := g.operands(ob, oc)
+	if err != nil {
+		return err
+	}
+	n := g.columns(c)
 	lies, err := g.inPlace(roleB, n, b, b.Type, c.Type)
 	if err != nil {
-		return t, err
+		return err
 	}
-	cs, err := g.bring(ctx, roleC, n, c, b.Type, c.Type, beta != 0, &t)
+	cs, err := g.bring(ctx, roleC, n, c, b.Type, c.Type, beta != 0, t)
 	if err != nil {
-		return t, err
+		return err
 	}
-	es, err := g.epilogues(ctx, e, n, c.Type, &t)
+	es, err := g.epilogues(ctx, e, n, c.Type, t)
 	if err != nil {
-		return t, err
+		return err
 	}
 	done := false
 	if !lies && times == 1 {
-		done, err = g.overlapped(ctx, n, alpha, b, beta, cs, es, &t)
+		done, err = g.overlapped(ctx, n, alpha, b, beta, cs, es, t)
 	}
 	if !done && err == nil {
 		var bs *GroupTensor
-		if bs, err = g.bring(ctx, roleB, n, b, b.Type, c.Type, true, &t); err == nil {
+		if bs, err = g.bring(ctx, roleB, n, b, b.Type, c.Type, true, t); err == nil {
 			err = g.run(ctx, times, alpha, bs, beta, cs, es, t.Each)
 		}
 	}
 	if err != nil {
-		return t, err
+		return err
 	}
 	for _, p := range g.plans {
 		t.stream(p)
 	}
 	if cs != c {
-		err = t.copy(ctx, c, cs)
+		return t.copy(ctx, c, cs)
 	}
-	t.sum(start)
-	return t, err
+	return nil
 }
 
 // checkTensors refuses operands whose sizes do not fit together.
 func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
 	sb, sc := b.Shape, c.Shape
 	if g.all.right {
-		sb, sc = sb.turned(), sc.turned()
+		sb, sc = sb.Transposed(), sc.Transposed()
 	}
 	return g.all.checkDims(sb.Rows, sb.Cols, sc.Rows, sc.Cols)
 }
 
 // epilogues returns each device's part of an epilogue.
-func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dtype.Type, t *GroupTiming) ([]Epilogue, error) {
-	out := make([]Epilogue, len(g.plans))
+func (g *GroupPlan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t *tally) ([]launch.Epilogue, error) {
+	out := make([]launch.Epilogue, len(g.plans))
 	for d := range out {
 		out[d].Activation = e.Activation
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return out, errTwoBiases
+		return out, launch.ErrTwoBiases
 	}
 	for _, x := range []struct {
-		bias *GroupTensor
+		bias Operand
 		rows bool
 		name string
 	}{{e.RowBias, true, "row bias"}, {e.ColBias, false, "column bias"}} {
-		if x.bias == nil {
+		bias, err := g.tensor(x.bias)
+		if err != nil {
+			return out, fmt.Errorf("the %s: %w", x.name, err)
+		}
+		if bias == nil {
 			continue
 		}
 		r := roleColBias
 		if x.rows != g.all.right {
 			r = roleRowBias
 		}
-		here, err := g.bring(ctx, r, n, x.bias, x.bias.Type, c, true, t)
+		here, err := g.bring(ctx, r, n, bias, bias.Type, c, true, t)
 		if err != nil {
 			return out, fmt.Errorf("the %s: %w", x.name, err)
 		}
@@ -188,7 +227,7 @@ func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dty
 
 // bring returns a tensor that lies where the split needs it: t itself if it does, else one that the plan keeps, into which t
 // is copied if it is read. b and c are the types of B and C.
-func (g *GroupPlan) bring(ctx context.Context, r role, n int, t *GroupTensor, b, c dtype.Type, read bool, tm *GroupTiming) (*GroupTensor, error) {
+func (g *GroupPlan) bring(ctx context.Context, r role, n int, t *GroupTensor, b, c dtype.Type, read bool, tm *tally) (*GroupTensor, error) {
 	if lies, err := g.inPlace(r, n, t, b, c); lies || err != nil {
 		return t, err
 	}
@@ -227,21 +266,24 @@ func (g *GroupPlan) inPlace(r role, n int, t *GroupTensor, b, c dtype.Type) (boo
 
 // lies tells whether a tensor has the boxes that are needed, in blocks that the kernels take.
 func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (bool, error) {
+	if t.alone { // whose layout the plan looks at
+		return true, nil
+	}
 	for d, p := range t.parts {
 		if p == nil {
-			if !g.idle(d, boxes) {
+			if !idle(d, boxes) {
 				return false, nil
 			}
 			continue
 		}
-		if p.dev != g.plans[d].dev || t.boxes[d] != boxes[d] {
+		if p.Device() != g.plans[d].dev || t.boxes[d] != boxes[d] {
 			return false, nil
 		}
-		s, err := g.shape(d, r, Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
+		s, err := g.shape(d, r, tensor.Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
 		if err != nil {
 			return false, err
 		}
-		if p.Shape != s.whole() {
+		if p.Shape != s.Whole() {
 			return false, nil
 		}
 	}
@@ -253,7 +295,7 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 	for d, p := range g.plans {
 		if t.parts[d] != nil {
 			p.mu.Lock()
-			p.launcher.forget(t.parts[d])
+			p.launcher.Forget(t.parts[d])
 			p.mu.Unlock()
 		}
 	}
@@ -261,45 +303,58 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 
 // run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
 // is not started before that is known, so each has a goroutine.
-func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, each []backend.Timing) error {
-	one := func(ctx context.Context, d int) (backend.Pending, error) {
-		p := g.plans[d]
-		if b.parts[d] == nil || c.parts[d] == nil {
-			return backend.Done(backend.Timing{}), nil
-		}
-		w, err := p.start(ctx, times, alpha, b.parts[d], beta, c.parts[d], es[d])
-		if err != nil {
-			return nil, named(p.dev, err)
-		}
-		return w, nil
-	}
+func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, each []backend.Timing) error {
 	wait := func(ctx context.Context, d int, w backend.Pending) (err error) {
 		if each[d], err = w.Wait(ctx); err != nil {
 			return named(g.plans[d].dev, err)
 		}
 		return nil
 	}
-	if g.plans[0].exec.recordable() != nil {
+	if g.plans[0].exec.Recordable() != nil {
 		return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
-			w, err := one(ctx, d)
+			w, err := g.startOn(ctx, d, times, alpha, b, beta, c, es[d])
 			if err != nil {
 				return err
 			}
 			return wait(ctx, d, w)
 		})
 	}
-	var first error
+	begun, first := g.start(ctx, times, alpha, b, beta, c, es)
+	for d, w := range begun {
+		first = cmp.Or(first, wait(ctx, d, w))
+	}
+	return first
+}
+
+// start starts the product on every device that has a part of it. After an error it returns what has begun.
+func (g *GroupPlan) start(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue) ([]backend.Pending, error) {
 	begun := make([]backend.Pending, 0, len(g.plans))
 	for d := range g.plans {
-		w, err := one(ctx, d)
+		w, err := g.startOn(ctx, d, times, alpha, b, beta, c, es[d])
 		if err != nil {
-			first = err
-			break
+			return begun, err
 		}
 		begun = append(begun, w)
 	}
-	for d, w := range begun {
-		first = firstOf(first, wait(ctx, d, w))
+	return begun, nil
+}
+
+func (g *GroupPlan) startOn(ctx context.Context, d, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue) (backend.Pending, error) {
+	if b.parts[d] == nil || c.parts[d] == nil {
+		return backend.Done(backend.Timing{}), nil
 	}
-	return first
+	w, err := g.plans[d].start(ctx, times, alpha, b.parts[d], beta, c.parts[d], e)
+	if err != nil {
+		return nil, named(g.plans[d].dev, err)
+	}
+	return w, nil
+}
+
+// devs returns the devices that the plan is on.
+func (g *GroupPlan) devs() []*device.Device {
+	var out []*device.Device
+	for _, p := range g.plans {
+		out = append(out, p.dev)
+	}
+	return out
 }

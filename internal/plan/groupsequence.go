@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 )
 
 // GroupSequence is a sequence on each device of a group.
 type GroupSequence struct {
-	devs []*Device
+	devs []*device.Device
 
 	mu    sync.Mutex
 	seqs  []*Sequence
@@ -24,35 +26,34 @@ type GroupSequence struct {
 }
 
 // NewGroupSequence returns a sequence without multiplications.
-func NewGroupSequence(devs []*Device) *GroupSequence {
+func NewGroupSequence(devs []*device.Device) *GroupSequence {
 	s := &GroupSequence{devs: devs}
 	for _, d := range devs {
-		s.seqs = append(s.seqs, d.NewSequence())
+		s.seqs = append(s.seqs, NewSequence(d))
 	}
 	return s
 }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, for tensors that lie where the plan's split needs them: what is copied from
 // device to device is not recorded. After an error the sequence is as it was.
-func (s *GroupSequence) Add(p *GroupPlan, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e GroupEpilogue) error {
+func (s *GroupSequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p, is := m.(*GroupPlan)
 	switch {
-	case p == nil || b == nil || c == nil:
-		return errors.New("the plan, B or C is missing")
-	case b == c:
-		return errors.New("B and C must be two matrices: C is written while B is read")
+	case m == nil:
+		return errors.New("the plan is missing")
+	case !is:
+		return fmt.Errorf("a plan on %v in a sequence on several devices", m.single().dev.Info())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.usable(); err != nil {
+	b, c, err := p.operands(ob, oc)
+	if err != nil {
 		return err
 	}
 	if !slices.Equal(s.devs, b.devs) || !slices.Equal(s.devs, c.devs) || len(p.plans) != len(s.devs) || p.plans[0].dev != s.devs[0] {
 		return errors.New("a plan or a tensor is on the devices of another group")
-	}
-	if err := p.checkTensors(b, c); err != nil {
-		return err
 	}
 	es, err := p.recordable(b, c, e)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *GroupSequence) Add(p *GroupPlan, alpha float64, b *GroupTensor, beta fl
 		if err := q.Add(p.plans[d], alpha, b.parts[d], beta, c.parts[d], es[d]); err != nil {
 			for i, q := range s.seqs[:d] {
 				if b.parts[i] != nil && c.parts[i] != nil {
-					err = firstOf(err, q.dropLast())
+					err = cmp.Or(err, q.dropLast())
 				}
 			}
 			return named(s.devs[d], err)
@@ -77,17 +78,24 @@ func (s *GroupSequence) Add(p *GroupPlan, alpha float64, b *GroupTensor, beta fl
 	return nil
 }
 
+// AddValues refuses: new values come from the host's memory.
+func (s *GroupSequence) AddValues(Matrix, Operand) error {
+	return fmt.Errorf("new values in a sequence are for one device: set them between runs: %w", backend.ErrUnsupported)
+}
+
 // recordable returns the devices' epilogues, and refuses operands that would have to move.
-func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, error) {
-	n := c.Cols
-	if g.all.right {
-		n = c.Rows
+func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]launch.Epilogue, error) {
+	n := g.columns(c)
+	rowBias, err := g.tensor(e.RowBias)
+	if err != nil {
+		return nil, fmt.Errorf("the row bias: %w", err)
 	}
-	if g.most > 0 && n > g.most {
-		return nil, g.tooMany(n)
+	colBias, err := g.tensor(e.ColBias)
+	if err != nil {
+		return nil, fmt.Errorf("the column bias: %w", err)
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return nil, errTwoBiases
+		return nil, launch.ErrTwoBiases
 	}
 	rows, cols := roleRowBias, roleColBias
 	if g.all.right {
@@ -97,7 +105,7 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, 
 		what string
 		t    *GroupTensor
 		role role
-	}{{"B", b, roleB}, {"C", c, roleC}, {"the row bias", e.RowBias, rows}, {"the column bias", e.ColBias, cols}} {
+	}{{"B", b, roleB}, {"C", c, roleC}, {"the row bias", rowBias, rows}, {"the column bias", colBias, cols}} {
 		if x.t == nil {
 			continue
 		}
@@ -111,15 +119,9 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, 
 			return nil, err
 		}
 	}
-	es := make([]Epilogue, len(g.plans))
+	es := make([]launch.Epilogue, len(g.plans))
 	for d := range es {
-		es[d].Activation = e.Activation
-		if e.RowBias != nil {
-			es[d].RowBias = e.RowBias.parts[d]
-		}
-		if e.ColBias != nil {
-			es[d].ColBias = e.ColBias.parts[d]
-		}
+		es[d] = launch.Epilogue{RowBias: rowBias.part(d), ColBias: colBias.part(d), Activation: e.Activation}
 	}
 	return es, nil
 }
@@ -133,26 +135,63 @@ func (s *Sequence) dropLast() error {
 }
 
 // Run runs each device's part, all at once, in the order in which multiplications were added. Values that are set meanwhile wait.
-func (s *GroupSequence) Run(ctx context.Context) (GroupTiming, error) {
+func (s *GroupSequence) Run(ctx context.Context) (Timing, error) {
 	start := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := newGroupTiming(len(s.seqs))
-	for _, p := range s.plans {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if err := p.usable(); err != nil {
-			return t, fmt.Errorf("a sequence with: %w", err)
-		}
+	t := newTally(len(s.seqs))
+	unlock, err := s.lockPlans()
+	defer unlock()
+	if err != nil {
+		return t.Timing, err
 	}
-	err := together(ctx, len(s.seqs), func(ctx context.Context, d int) (err error) {
+	err = together(ctx, len(s.seqs), func(ctx context.Context, d int) (err error) {
 		if t.Each[d], err = s.seqs[d].Run(ctx); err != nil {
 			return named(s.devs[d], err)
 		}
 		return nil
 	})
 	t.sum(start)
-	return t, err
+	return t.Timing, err
+}
+
+// Start starts each device's part. After an error, what has begun goes on.
+func (s *GroupSequence) Start(ctx context.Context) (Pending, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unlock, err := s.lockPlans()
+	defer unlock()
+	if err != nil {
+		return Pending{}, err
+	}
+	w := Pending{devs: s.devs}
+	for d, q := range s.seqs {
+		x, err := q.Start(ctx)
+		if err != nil {
+			return Pending{}, named(s.devs[d], err)
+		}
+		w.each = append(w.each, x)
+	}
+	return w, nil
+}
+
+// lockPlans locks the plans, in the order of their numbers, and refuses those that cannot be multiplied with.
+func (s *GroupSequence) lockPlans() (unlock func(), err error) {
+	for i, p := range s.plans {
+		p.mu.Lock()
+		if err = p.usable(); err != nil {
+			return s.unlocking(i + 1), fmt.Errorf("a sequence with: %w", err)
+		}
+	}
+	return s.unlocking(len(s.plans)), nil
+}
+
+func (s *GroupSequence) unlocking(n int) func() {
+	return func() {
+		for _, p := range s.plans[:n] {
+			p.mu.Unlock()
+		}
+	}
 }
 
 // Close frees what the sequence holds on the devices.
@@ -163,5 +202,5 @@ func (s *GroupSequence) Close() error {
 	for _, q := range s.seqs {
 		errs = append(errs, q.Close())
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Placement says where a matrix lies on the devices of a group.
@@ -52,9 +55,17 @@ func (p Placement) String() string {
 // check refuses what is no place in a group of so many devices.
 func (p Placement) check(devices int) error {
 	if p < ByRow || int(p) > devices {
-		return fmt.Errorf("placement %v: the group has %d devices", p, devices)
+		return fmt.Errorf("placement %v: there are %d devices", p, devices)
 	}
 	return nil
+}
+
+// named refuses what is no place, or none in particular.
+func (p Placement) named(devices int) error {
+	if p == InPlace {
+		return errors.New("say where the tensor is to lie; TensorsFor makes B and C where they are needed")
+	}
+	return p.check(devices)
 }
 
 // box is rows r0 to r1-1 and columns c0 to c1-1 of a matrix.
@@ -69,31 +80,78 @@ func (b box) and(x box) box {
 // GroupTensor is a dense matrix on the devices of a group, row-major, of which each device has a box, or none. Its contents
 // are undefined until they are written.
 type GroupTensor struct {
-	Shape // of all of it
-	At    Placement
-	devs  []*Device
-	boxes []box
-	parts []*Tensor // nil for a device that has none
+	tensor.Shape // of all of it
+	At           Placement
+	devs         []*device.Device
+	boxes        []box
+	parts        []*tensor.Tensor // nil for a device that has none
+	alone        bool             // it is a Tensor of one device, of any layout
+}
+
+// tensor returns an operand as a tensor on the plan's devices, nil for none.
+func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
+	switch t := o.(type) {
+	case nil:
+		return nil, nil
+	case *GroupTensor:
+		return t, nil
+	case *tensor.Tensor:
+		if len(g.plans) == 1 {
+			return &GroupTensor{
+				Shape: t.Shape, At: On(0), devs: []*device.Device{t.Device()}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*tensor.Tensor{t}, alone: true,
+			}, nil
+		}
+	}
+	return nil, errors.New("a tensor lies on one device by itself, and the plan is on several (TensorsFor makes tensors on these)")
+}
+
+// part returns what a device has, nil if that is nothing, or if there is no tensor.
+func (t *GroupTensor) part(d int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	return t.parts[d]
+}
+
+// operand is the tensor as the plan's callers have it.
+func (g *GroupPlan) operand(t *GroupTensor) Operand {
+	if g.alone {
+		return t.parts[0]
+	}
+	return t
+}
+
+// NewGroupTensor allocates a row-major tensor, all of it on each of several devices.
+func NewGroupTensor(devs []*device.Device, s tensor.Shape) (*GroupTensor, error) {
+	if s.ColMajor {
+		return nil, fmt.Errorf("a column-major tensor is for one device, not for %d: %w", len(devs), backend.ErrUnsupported)
+	}
+	if _, err := s.Size(); err != nil {
+		return nil, err
+	}
+	return newGroupTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
 }
 
 // NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
-func (g *GroupPlan) NewTensor(s Shape, at Placement) (*GroupTensor, error) {
-	if err := at.check(len(g.plans)); err != nil {
+func (g *GroupPlan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
+	if err := at.named(len(g.plans)); err != nil {
 		return nil, err
 	}
-	if at == InPlace {
-		return nil, errors.New("say where the tensor is to lie; TensorsFor makes B and C where they are needed")
-	}
-	if _, err := s.bytes(); err != nil {
+	if _, err := s.Size(); err != nil {
 		return nil, err
 	}
-	return g.newTensor(s, at, g.boxes(s, at), g.fitting)
+	devs := g.devs()
+	t, err := newGroupTensor(devs, s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
+	if err != nil {
+		return nil, err
+	}
+	return g.operand(t), nil
 }
 
 // TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs it.
-func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTensor, error) {
+func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	var ts [2]*GroupTensor
-	if err := checkDim(n, g.all.what()); err != nil {
+	if err := tensor.CheckDim(n, g.all.what()); err != nil {
 		return nil, nil, err
 	}
 	if g.most > 0 && n > g.most {
@@ -109,24 +167,23 @@ func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTens
 		}
 		ts[i] = t
 	}
-	return ts[0], ts[1], nil
+	return g.operand(ts[0]), g.operand(ts[1]), nil
 }
 
-// newTensor allocates the parts of a tensor; as says how one lies in blocks.
-func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int, part Shape) (Shape, error)) (*GroupTensor, error) {
-	t := &GroupTensor{Shape: s, At: at, boxes: boxes, parts: make([]*Tensor, len(g.plans))}
-	for d, p := range g.plans {
-		t.devs = append(t.devs, p.dev)
+// newGroupTensor allocates the parts of a tensor; as says how one lies in blocks.
+func newGroupTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box, as func(d int, part tensor.Shape) (tensor.Shape, error)) (*GroupTensor, error) {
+	t := &GroupTensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*tensor.Tensor, len(devs))}
+	for d, dev := range devs {
 		x := boxes[d]
-		if g.idle(d, boxes) {
+		if idle(d, boxes) {
 			continue
 		}
-		part, err := as(d, Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
+		part, err := as(d, tensor.Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
 		if err == nil {
-			t.parts[d], err = p.dev.NewTensor(part)
+			t.parts[d], err = tensor.New(dev, part)
 		}
 		if err != nil {
-			return nil, firstOf(named(p.dev, err), t.Close())
+			return nil, cmp.Or(named(dev, err), t.Close())
 		}
 	}
 	return t, nil
@@ -134,7 +191,7 @@ func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int,
 
 // idle tells whether a device has no part, while others have one. Of a matrix without elements, those have a part that have some of its
 // columns or rows: products with a B of no rows have a C.
-func (g *GroupPlan) idle(d int, boxes []box) bool {
+func idle(d int, boxes []box) bool {
 	x := boxes[d]
 	switch {
 	case !x.empty():
@@ -146,7 +203,7 @@ func (g *GroupPlan) idle(d int, boxes []box) bool {
 }
 
 // boxes returns what each device has of a matrix.
-func (g *GroupPlan) boxes(s Shape, at Placement) []box {
+func (g *GroupPlan) boxes(s tensor.Shape, at Placement) []box {
 	whole := box{0, s.Rows, 0, s.Cols}
 	out := make([]box, len(g.plans))
 	n := s.Cols
@@ -189,8 +246,8 @@ const (
 )
 
 // need returns the shape of what takes part in products by n columns, and where the split needs it.
-func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
-	s, at := Shape{Rows: g.all.Cols, Cols: n}, ByColumn
+func (g *GroupPlan) need(r role, n int) (tensor.Shape, Placement) {
+	s, at := tensor.Shape{Rows: g.all.Cols, Cols: n}, ByColumn
 	switch {
 	case r == roleC:
 		s.Rows = g.all.Rows
@@ -206,7 +263,7 @@ func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
 		at = Replicated
 	}
 	if g.all.right {
-		s, at = s.turned(), at.turned()
+		s, at = s.Transposed(), at.turned()
 	}
 	return s, at
 }
@@ -215,7 +272,7 @@ func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
 func (g *GroupPlan) tensorFor(r role, n int, t, b, c dtype.Type) (*GroupTensor, error) {
 	s, at := g.need(r, n)
 	s.Type = t
-	return g.newTensor(s, at, g.boxes(s, at), func(d int, part Shape) (Shape, error) { return g.shape(d, r, part, b, c) })
+	return newGroupTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return g.shape(d, r, part, b, c) })
 }
 
 // turned is where the transpose lies.
@@ -230,7 +287,7 @@ func (p Placement) turned() Placement {
 }
 
 // shape returns how device d's part lies in blocks.
-func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, error) {
+func (g *GroupPlan) shape(d int, r role, part tensor.Shape, b, c dtype.Type) (tensor.Shape, error) {
 	if r > roleC {
 		return part, nil
 	}
@@ -246,9 +303,9 @@ func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, er
 }
 
 // fitting returns a shape in blocks of rows that the device can bind.
-func (g *GroupPlan) fitting(d int, s Shape) (Shape, error) {
-	row := up64(int64(s.Cols)) * int64(s.Type.Size())
-	if most := g.plans[d].dev.limit() / max(1, row); int64(s.Rows) > most {
+func fitting(dev *device.Device, s tensor.Shape) (tensor.Shape, error) {
+	row := tensor.Up(int64(s.Cols), tensor.Align) * int64(s.Type.Size())
+	if most := dev.Limit() / max(1, row); int64(s.Rows) > most {
 		if most == 0 {
 			return s, fmt.Errorf("a row of %d columns exceeds a buffer: %w", s.Cols, backend.ErrUnsupported)
 		}
@@ -263,7 +320,7 @@ func (t *GroupTensor) use() error {
 		if p == nil {
 			continue
 		}
-		if err := p.use(); err != nil {
+		if err := p.Use(); err != nil {
 			t.releaseFirst(d)
 			return named(t.devs[d], err)
 		}
@@ -276,7 +333,7 @@ func (t *GroupTensor) release() { t.releaseFirst(len(t.parts)) }
 func (t *GroupTensor) releaseFirst(n int) {
 	for _, p := range t.parts[:n] {
 		if p != nil {
-			p.release()
+			p.Release()
 		}
 	}
 }
@@ -289,23 +346,23 @@ func (t *GroupTensor) Close() error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }
 
 // Write copies a host matrix of the same size and type to the devices, to all at once.
-func (t *GroupTensor) Write(ctx context.Context, h Host) error { return t.host(ctx, h, true) }
+func (t *GroupTensor) Write(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, true) }
 
 // Read copies the tensor to the host's matrix; what lies on every device is read from one.
-func (t *GroupTensor) Read(ctx context.Context, h Host) error { return t.host(ctx, h, false) }
+func (t *GroupTensor) Read(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, false) }
 
-func (t *GroupTensor) host(ctx context.Context, h Host, write bool) error {
+func (t *GroupTensor) host(ctx context.Context, h tensor.Host, write bool) error {
 	return together(ctx, len(t.parts), func(ctx context.Context, d int) error {
 		p, x := t.parts[d], t.boxes[d]
 		if p == nil || x.empty() || !write && t.At == Replicated && d > 0 {
 			return nil
 		}
 		part := h
-		part.Data = h.Data[h.offset(x.r0, x.c0)*t.Type.Size():]
+		part.Data = h.Data[h.Offset(x.r0, x.c0)*t.Type.Size():]
 		var err error
 		if write {
 			err = p.Write(ctx, part)

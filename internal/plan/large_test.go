@@ -10,6 +10,9 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
 )
 
@@ -28,40 +31,39 @@ func TestPackedInBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func() *Device {
+	open := func() *device.Device {
 		dev, err := drv.Open(ctx, backend.Info{Backend: "cpu"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { dev.Close() })
-		return NewDevice(dev)
+		return device.New(dev)
 	}
 	b := gen.Dense(k, n, 1, gen.Values{})
 	multiply := func(memory int64) (*formats.Dense[float32], Info) {
 		c := formats.NewDense[float32](m, n)
-		g, err := NewGroupPlan(ctx, []*Device{open()}, a, GroupOptions{Options: Options{Format: "csr", Cols: n}, Split: ByRows, Memory: memory})
+		g, err := NewGroupPlan(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n}, Sharing{Split: ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer g.Close()
-		dense := func(d *formats.Dense[float32]) Dense {
-			return Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+		dense := func(d *formats.Dense[float32]) tensor.Dense {
+			return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 		}
-		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), GroupEpilogue{}); err != nil {
+		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), Epilogue{}); err != nil {
 			t.Fatal(err)
 		}
-		whole, _ := g.Describe()
-		return c, whole
+		return c, g.Describe()
 	}
-	defer func(n int64) { mostAtOnce = n }(mostAtOnce)
+	defer func(n int64) { work.MostAtOnce = n }(work.MostAtOnce)
 	check := func(memories ...int64) {
-		mostAtOnce = math.MaxInt64
+		work.MostAtOnce = math.MaxInt64
 		want, one := multiply(0)
-		for _, mostAtOnce = range []int64{a.NNZ() - 1, 3000, 1, 0} {
+		for _, work.MostAtOnce = range []int64{a.NNZ() - 1, 3000, 1, 0} {
 			for _, memory := range memories {
 				got, i := multiply(memory)
 				if !got.Equal(want) {
-					t.Errorf("at most %d entries at once, %d bytes: other bits", mostAtOnce, memory)
+					t.Errorf("at most %d entries at once, %d bytes: other bits", work.MostAtOnce, memory)
 				}
 				if i.NNZ != one.NNZ || memory == 0 && i.Stats.MACs != one.Stats.MACs {
 					t.Errorf("%+v, packed at once %+v", i, one)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // linkRate is how fast one device's memory is copied to another's, as the cache folder has it.
@@ -34,10 +36,10 @@ func (r *linkRate) validate() error {
 
 // linkBetween returns the bytes a second that go from one device to another: from the cache folder, else measured now, in some
 // milliseconds. It is 0 if there is no memory to measure with.
-func linkBetween(ctx context.Context, from, to *Device) (float64, error) {
-	file := fmt.Sprintf("link-%s-%s.json", deviceKey(from.Info()), deviceKey(to.Info()))
+func linkBetween(ctx context.Context, from, to *device.Device) (float64, error) {
+	file := fmt.Sprintf("link-%s-%s.json", device.Key(from.Info()), device.Key(to.Info()))
 	r := new(linkRate)
-	if readJSON(file, r) && r.Version == linkVersion && r.From == from.Info().Name && r.To == to.Info().Name && r.Driver == from.Info().Driver+", "+to.Info().Driver {
+	if device.ReadJSON(file, r) && r.Version == linkVersion && r.From == from.Info().Name && r.To == to.Info().Name && r.Driver == from.Info().Driver+", "+to.Info().Driver {
 		err := r.validate()
 		if err == nil {
 			return r.PerSecond, nil
@@ -53,25 +55,25 @@ func linkBetween(ctx context.Context, from, to *Device) (float64, error) {
 	}
 	*r = linkRate{linkVersion, from.Info().Name, to.Info().Name, from.Info().Driver + ", " + to.Info().Driver, rate, time.Now().UTC().Truncate(time.Second)}
 	if r.validate() == nil {
-		_ = saveJSON(file, r) // what cannot be kept is measured again
+		_ = device.SaveJSON(file, r) // what cannot be kept is measured again
 	}
 	return rate, nil
 }
 
 // measureLink copies some data a few times; the best counts.
-func measureLink(ctx context.Context, from, to *Device) (float64, error) {
+func measureLink(ctx context.Context, from, to *device.Device) (float64, error) {
 	const bytes, runs = 64 << 20, 4
-	src, err := from.alloc(bytes, "a buffer for measuring")
+	src, err := from.NewBuffer(bytes, "a buffer for measuring")
 	if err != nil {
 		return 0, err
 	}
 	defer src.Close()
-	dst, err := to.alloc(bytes, "a buffer for measuring")
+	dst, err := to.NewBuffer(bytes, "a buffer for measuring")
 	if err != nil {
 		return 0, err
 	}
 	defer dst.Close()
-	if err := fill(ctx, src, bytes); err != nil {
+	if err := device.Fill(ctx, src, bytes); err != nil {
 		return 0, err
 	}
 	const line = 1 << 20
@@ -88,18 +90,18 @@ func measureLink(ctx context.Context, from, to *Device) (float64, error) {
 
 // moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that one device
 // sends or receives, over the link's rate.
-func moving(devs []*Device, m divided, o GroupOptions, split Split, weights []float64, rate float64) time.Duration {
-	rows, cols := m.Dims()
+func moving(devs []*device.Device, m divided, o Sharing, split Split, weights []float64, rate float64) time.Duration {
+	rows, cols := m.A.Dims()
 	g := &GroupPlan{
 		Split: split, weights: weights, bounds: cutColumns(rows, weights), plans: make([]*Plan, len(devs)),
-		all: Plan{Info: Info{Rows: rows, Cols: cols}, right: o.Right},
+		all: Plan{Info: Info{Rows: rows, Cols: cols}, right: m.Right},
 	}
-	s, at := g.need(roleB, o.cols())
+	s, at := g.need(roleB, m.Cols)
 	from := &GroupTensor{Shape: s, At: o.From, boxes: g.boxes(s, o.From)}
 	for _, x := range from.boxes {
-		var t *Tensor
+		var t *tensor.Tensor
 		if !x.empty() {
-			t = new(Tensor)
+			t = new(tensor.Tensor)
 		}
 		from.parts = append(from.parts, t)
 	}
@@ -109,7 +111,7 @@ func moving(devs []*Device, m divided, o GroupOptions, split Split, weights []fl
 		for _, i := range from.sources(d, x) {
 			if i != d {
 				part := from.boxes[i].and(x)
-				n := int64(part.r1-part.r0) * int64(part.c1-part.c0) * int64(o.precision(m.source).Storage().Size())
+				n := int64(part.r1-part.r0) * int64(part.c1-part.c0) * int64(m.Precision.Storage().Size())
 				received += n
 				sent[i] += n
 				most = max(most, sent[i])

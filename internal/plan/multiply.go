@@ -7,29 +7,23 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
-
-// Dense is a dense matrix in the host's memory whose element type is known at run time only.
-type Dense struct {
-	Rows, Cols int
-	Type       dtype.Type
-	Host
-}
 
 // Multiply computes c = alpha·A·b + beta·c, with an epilogue: it copies b (and c, unless beta is 0) to the device, runs
 // and copies c back. The device's copies are kept for the next call with matrices of the same shape.
 // Timing.Host includes the copies. After an error the contents of c are undefined.
-func (p *Plan) Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e Epilogue) (backend.Timing, error) {
+func (p *Plan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e launch.Epilogue) (backend.Timing, error) {
 	return p.multiply(ctx, alpha, b, beta, c, e, nil)
 }
 
 // multiply is Multiply that calls copied, if there is one, once b and c have been copied to the device, before anything is
 // written to c.
-func (p *Plan) multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e Epilogue, copied func() error) (backend.Timing, error) {
+func (p *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e launch.Epilogue, copied func() error) (backend.Timing, error) {
 	start := time.Now()
 	if p.right {
-		b, c = b.turned(), c.turned()
+		b, c = b.Transposed(), c.Transposed()
 	}
 	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return backend.Timing{}, err
@@ -65,7 +59,7 @@ func (p *Plan) multiply(ctx context.Context, alpha float64, b Dense, beta float6
 			return backend.Timing{}, err
 		}
 	}
-	q.b, q.c = bm, cm
+	q.B, q.C = bm, cm
 	t, err := p.run(ctx, q)
 	if err != nil {
 		return t, err
@@ -76,19 +70,19 @@ func (p *Plan) multiply(ctx context.Context, alpha float64, b Dense, beta float6
 }
 
 // hostTensor returns the device's copy of B (0) or C (1), made anew if its shape changed.
-func (p *Plan) hostTensor(i int, s Shape) (*Tensor, error) {
-	s = s.whole()
+func (p *Plan) hostTensor(i int, s tensor.Shape) (*tensor.Tensor, error) {
+	s = s.Whole()
 	if t := p.host[i]; t != nil {
 		if t.Shape == s {
 			return t, nil
 		}
-		p.launcher.forget(t)
+		p.launcher.Forget(t)
 		p.host[i] = nil
 		if err := t.Close(); err != nil {
 			return nil, err
 		}
 	}
-	t, err := p.dev.NewTensor(s)
+	t, err := tensor.New(p.dev, s)
 	p.host[i] = t
 	return t, err
 }

@@ -12,16 +12,18 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // chunked is what a device multiplies so: two chunks of B, of which one comes while the other is multiplied, and one of C.
 type chunked struct {
-	b [2]*Tensor
-	c *Tensor
+	b [2]*tensor.Tensor
+	c *tensor.Tensor
 }
 
 // overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
-func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *GroupTiming) (bool, error) {
+func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) (bool, error) {
 	if err := b.use(); err != nil {
 		return false, err
 	}
@@ -39,7 +41,7 @@ func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *Gro
 // mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of columns, which are
 // summed as in one piece, of which some device has several; copied from device to device. A precision that is found from B, and a bias
 // of columns, are for all of it. The caller uses both, see use.
-func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
+func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []launch.Epilogue) bool {
 	if g.all.right || g.most > 0 || b.Rows == 0 { // without B there is nothing to wait for
 		return false
 	}
@@ -47,7 +49,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 		if p == nil {
 			continue
 		}
-		if _, ok := p.block(0, 0).(backend.PeerCopier); !ok {
+		if _, ok := p.Block(0, 0).(backend.PeerCopier); !ok {
 			return false
 		}
 	}
@@ -55,7 +57,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 	several := false
 	for d, x := range g.boxes(s, at) {
 		p, width := g.plans[d], x.c1-x.c0
-		if p.exec.recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
+		if p.exec.Recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
 			return false
 		}
 		if c.parts[d] == nil || width == 0 {
@@ -63,8 +65,8 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 		}
 		several = several || width > Tile
 		for _, from := range b.sources(d, x) {
-			to, ok := c.parts[d].block(0, 0).(backend.PeerCopier)
-			if !ok || !to.CanCopyFrom(b.parts[from].block(0, 0)) {
+			to, ok := c.parts[d].Block(0, 0).(backend.PeerCopier)
+			if !ok || !to.CanCopyFrom(b.parts[from].Block(0, 0)) {
 				return false
 			}
 		}
@@ -73,12 +75,12 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 }
 
 // overlap computes c = alpha·A·b + beta·c by chunks. The caller uses both.
-func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *GroupTiming) error {
+func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) error {
 	for d, p := range b.parts { // once what was started there is done, which may write B
 		if p == nil {
 			continue
 		}
-		own := p.block(0, 0).(backend.PeerCopier)
+		own := p.Block(0, 0).(backend.PeerCopier)
 		if err := own.CopyFrom(ctx, own, backend.PeerLines{}); err != nil {
 			return named(b.devs[d], err)
 		}
@@ -97,7 +99,7 @@ func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupT
 }
 
 // overlapOn is overlap on one device, which needs the elements of a box of B.
-func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e Epilogue, t *GroupTiming) error {
+func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue, t *tally) error {
 	if b.boxes[d] == need {
 		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
 		t.Each[d] = tm
@@ -160,7 +162,7 @@ func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float6
 }
 
 // fetch copies elements of B to a device, beside what it computes.
-func (g *GroupPlan) fetch(ctx context.Context, d int, dst *Tensor, x box, b *GroupTensor, t *GroupTiming) error {
+func (g *GroupPlan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *GroupTensor, t *tally) error {
 	for _, from := range b.sources(d, x) {
 		n, err := copyBox(ctx, dst, x, b.parts[from], b.boxes[from], true)
 		if err != nil {
@@ -176,7 +178,7 @@ func (g *GroupPlan) fetch(ctx context.Context, d int, dst *Tensor, x box, b *Gro
 }
 
 // multiplyChunk multiplies by a chunk of B, into elements x of C.
-func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *Tensor, beta float64, tmp *Tensor, x box, c *GroupTensor, e Epilogue) (backend.Timing, error) {
+func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64, tmp *tensor.Tensor, x box, c *GroupTensor, e launch.Epilogue) (backend.Timing, error) {
 	if beta != 0 {
 		if _, err := copyBox(ctx, tmp, x, c.parts[d], c.boxes[d], false); err != nil {
 			return backend.Timing{}, err
@@ -203,21 +205,21 @@ func (g *GroupPlan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts, err := g.plans[d].dev.NewTensors(sb, sb, sc)
+	ts, err := tensor.NewAll(g.plans[d].dev, sb, sb, sc)
 	if err != nil {
 		return nil, err
 	}
-	*w = chunked{[2]*Tensor{ts[0], ts[1]}, ts[2]}
+	*w = chunked{[2]*tensor.Tensor{ts[0], ts[1]}, ts[2]}
 	return w, nil
 }
 
 // close frees the chunks, of which the plan forgets the launches.
 func (w *chunked) close(p *Plan) error {
 	var errs []error
-	for _, t := range []*Tensor{w.b[0], w.b[1], w.c} {
+	for _, t := range []*tensor.Tensor{w.b[0], w.b[1], w.c} {
 		if t != nil {
 			p.mu.Lock()
-			p.launcher.forget(t)
+			p.launcher.Forget(t)
 			p.mu.Unlock()
 			errs = append(errs, t.Close())
 		}

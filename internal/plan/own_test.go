@@ -9,14 +9,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // writeModel makes text the device's own model.
-func writeModel(t *testing.T, d *plan.Device, text string) {
+func writeModel(t *testing.T, d *device.Device, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(os.Getenv("SPMM_CACHE"), plan.ModelFile(d.Info())), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(os.Getenv("SPMM_CACHE"), choose.ModelFile(d.Info())), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -24,7 +26,7 @@ func writeModel(t *testing.T, d *plan.Device, text string) {
 func TestOwnModel(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
 	a := matrix(t, "gen:uniform,rows=300,density=0.2")
-	o := plan.Options{Cols: 64}
+	o := work.Options{Cols: 64}
 	if i := info(t, openCPU(t), a, o); i.Format != "csr" {
 		t.Fatalf("without one: %s because %s", i.Format, i.Why)
 	}
@@ -55,11 +57,11 @@ func TestOwnModel(t *testing.T) {
 func TestTuningLearns(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
 	d := openCPU(t)
-	o := plan.Options{Cols: 16, Tune: true, Format: "cvse"} // two packings
+	o := work.Options{Cols: 16, Tune: true, Format: "cvse"} // two packings
 	a := matrix(t, "gen:vector,rows=256,cols=256,v=8,density=0.1")
 	read := func() *model.DeviceModel {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(os.Getenv("SPMM_CACHE"), plan.ModelFile(d.Info())))
+		text, err := os.ReadFile(filepath.Join(os.Getenv("SPMM_CACHE"), choose.ModelFile(d.Info())))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // together calls f for each of n devices, all at once. The first error ends the others.
@@ -26,14 +29,32 @@ func together(ctx context.Context, n int, f func(ctx context.Context, d int) err
 	return run.Wait()
 }
 
-// Copy makes the elements of another tensor, of the same size and type on devices of the same group, those of t. It returns the
-// bytes that went from one device to another.
-func (t *GroupTensor) Copy(ctx context.Context, src *GroupTensor) (int64, error) {
-	switch {
-	case src == nil:
+// Copy makes the elements of one matrix those of another, of the same size and type on the same devices. It returns the bytes that
+// went from one device to another.
+func Copy(ctx context.Context, dst, src Operand) (int64, error) {
+	if src == nil {
 		return 0, errors.New("the tensor to copy is missing")
+	}
+	switch t := dst.(type) {
+	case *tensor.Tensor:
+		one, err := OneTensor(src)
+		if err != nil {
+			return 0, err
+		}
+		return copyOne(ctx, t, one)
+	case *GroupTensor:
+		if s, is := src.(*GroupTensor); is {
+			return t.copy(ctx, s)
+		}
+	}
+	return 0, errors.New("a tensor lies on one device by itself, not on several")
+}
+
+// copy is Copy on several devices.
+func (t *GroupTensor) copy(ctx context.Context, src *GroupTensor) (int64, error) {
+	switch {
 	case !slices.Equal(t.devs, src.devs):
-		return 0, errors.New("tensors on the devices of two groups")
+		return 0, errors.New("tensors on other devices")
 	case t.Rows != src.Rows || t.Cols != src.Cols || t.Type != src.Type:
 		return 0, fmt.Errorf("a %d×%d tensor of %v cannot be made of one of %d×%d of %v", t.Rows, t.Cols, t.Type, src.Rows, src.Cols, src.Type)
 	case t == src:
@@ -56,6 +77,24 @@ func (t *GroupTensor) Copy(ctx context.Context, src *GroupTensor) (int64, error)
 		return nil
 	})
 	return moved.Load(), err
+}
+
+// copyOne makes the elements of another tensor on the device, of the same size, type and order, those of t.
+func copyOne(ctx context.Context, t, src *tensor.Tensor) (int64, error) {
+	switch {
+	case t.Device() != src.Device():
+		return 0, errors.New("tensors on other devices")
+	case t.Rows != src.Rows || t.Cols != src.Cols || t.Type != src.Type || t.ColMajor != src.ColMajor:
+		return 0, fmt.Errorf("a %d×%d tensor of %v cannot be made of one of %d×%d of %v, or of another order", t.Rows, t.Cols, t.Type, src.Rows, src.Cols, src.Type)
+	case t == src:
+		return 0, nil
+	}
+	if t.ColMajor {
+		t, src = t.Transposed(), src.Transposed()
+	}
+	whole := box{0, t.Rows, 0, t.Cols}
+	_, err := copyBox(ctx, t, whole, src, whole, false)
+	return 0, err
 }
 
 // sources returns the parts that a box on device d is copied from: that device's own if it has all of it, which spares the link.
@@ -85,20 +124,20 @@ func (t *GroupTensor) copyPart(ctx context.Context, d int, src *GroupTensor, fro
 
 // copyBox copies what two tensors that have boxes of one matrix have in common; aside, beside what runs on
 // both devices.
-func copyBox(ctx context.Context, dst *Tensor, into box, s *Tensor, has box, aside bool) (int64, error) {
-	if err := s.use(); err != nil {
+func copyBox(ctx context.Context, dst *tensor.Tensor, into box, s *tensor.Tensor, has box, aside bool) (int64, error) {
+	if err := s.Use(); err != nil {
 		return 0, err
 	}
-	defer s.release()
-	if err := dst.use(); err != nil {
+	defer s.Release()
+	if err := dst.Use(); err != nil {
 		return 0, err
 	}
-	defer dst.release()
+	defer dst.Release()
 	var bytes int64
-	for i := range dst.rowBlocks() * dst.colBlocks() {
-		to, at := dst.lying(i, into)
-		for k := range s.rowBlocks() * s.colBlocks() {
-			of, lies := s.lying(k, has)
+	for i := range dst.RowBlocks() * dst.ColBlocks() {
+		to, at := lying(dst, i, into)
+		for k := range s.RowBlocks() * s.ColBlocks() {
+			of, lies := lying(s, k, has)
 			x := at.and(lies)
 			if x.empty() {
 				continue
@@ -127,13 +166,13 @@ type lines struct {
 func (l lines) offset(at, x box) int64 { return int64(x.r0-at.r0)*l.pitch + int64(x.c0-at.c0)*l.size }
 
 // lying returns block number i of a tensor, and which elements of a matrix are in it where the tensor has those of box x.
-func (t *Tensor) lying(i int, x box) (lines, box) {
-	r, c := i/t.colBlocks(), i%t.colBlocks()
-	l := t.blockLayout(r, c)
+func lying(t *tensor.Tensor, i int, x box) (lines, box) {
+	r, c := i/t.ColBlocks(), i%t.ColBlocks()
+	l := t.BlockLayout(r, c)
 	at := box{r0: x.r0 + r*t.RowBlock, c0: x.c0 + c*t.ColBlock}
-	at.r1, at.c1 = at.r0+l.rows, at.c0+l.cols
+	at.r1, at.c1 = at.r0+l.Rows, at.c0+l.Cols
 	size := int64(t.Type.Size())
-	return lines{t.block(r, c), int64(l.ld) * size, size}, at
+	return lines{t.Block(r, c), int64(l.LD) * size, size}, at
 }
 
 // copying is lines of one buffer to be copied to another, on the same device or not. Offsets are multiples of 4; where the width
@@ -162,9 +201,9 @@ func (c copying) run(ctx context.Context) error {
 
 // stage copies through two pieces of the host's memory: while one is written the other is read.
 func (c copying) stage(ctx context.Context) error {
-	each := int(max(1, min(int64(c.count), chunk/c.srcPitch)))
+	each := int(max(1, min(int64(c.count), device.Chunk/c.srcPitch)))
 	free, full := make(chan []byte, 2), make(chan staged, 2)
-	for range min(2, ceil(c.count, each)) {
+	for range min(2, spec.Ceil(c.count, each)) {
 		free <- make([]byte, int64(each)*c.width)
 	}
 	run, ctx := errgroup.WithContext(ctx)
@@ -207,7 +246,7 @@ func (c copying) lines(ctx context.Context, b backend.Buffer, off, pitch int64, 
 	off += int64(s.at) * pitch
 	p := s.p[:int64(s.n)*c.width]
 	if l, ok := b.(backend.LineCopier); ok {
-		return moveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n}, p, write)
+		return tensor.MoveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n}, p, write)
 	}
 	whole := int64(s.n)
 	if pitch == c.width { // as one

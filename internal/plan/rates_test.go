@@ -17,14 +17,18 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	_ "github.com/spmmrun/spmm/backend/all"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 var ctx = context.Background()
 
 // devices calls f for every device present.
-func devices(t *testing.T, f func(t *testing.T, open func(t *testing.T) *plan.Device)) {
+func devices(t *testing.T, f func(t *testing.T, open func(t *testing.T) *device.Device)) {
 	ran := false
 	for _, drv := range backend.Drivers() {
 		infos, err := drv.Devices(ctx)
@@ -35,13 +39,13 @@ func devices(t *testing.T, f func(t *testing.T, open func(t *testing.T) *plan.De
 			ran = true
 			t.Run(info.Backend+" "+info.Name, func(t *testing.T) {
 				t.Attr("device", info.String())
-				f(t, func(t *testing.T) *plan.Device {
+				f(t, func(t *testing.T) *device.Device {
 					d, err := drv.Open(ctx, info)
 					if err != nil {
 						t.Fatal(err)
 					}
 					t.Cleanup(func() { d.Close() })
-					return plan.NewDevice(d)
+					return device.New(d)
 				})
 			})
 		}
@@ -54,10 +58,10 @@ func devices(t *testing.T, f func(t *testing.T, open func(t *testing.T) *plan.De
 func TestRates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("SPMM_CACHE", dir)
-	devices(t, func(t *testing.T, open func(t *testing.T) *plan.Device) {
+	devices(t, func(t *testing.T, open func(t *testing.T) *device.Device) {
 		start := time.Now()
 		d := open(t)
-		c, err := d.Rates(ctx)
+		c, err := choose.RatesOf(ctx, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +75,7 @@ func TestRates(t *testing.T) {
 				t.Errorf("the device lists %v, but it was not measured", s)
 			}
 		}
-		again, err := open(t).Rates(ctx)
+		again, err := choose.RatesOf(ctx, open(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,8 +95,8 @@ func TestRates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	devices(t, func(t *testing.T, open func(t *testing.T) *plan.Device) {
-		if c, err := open(t).Rates(ctx); err != nil || c.Gather <= 0 {
+	devices(t, func(t *testing.T, open func(t *testing.T) *device.Device) {
+		if c, err := choose.RatesOf(ctx, open(t)); err != nil || c.Gather <= 0 {
 			t.Errorf("with a broken cache file: %+v, %v", c, err)
 		}
 	})
@@ -103,7 +107,7 @@ func TestRates(t *testing.T) {
 func TestBestRatesAreKept(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
 	d := openCPU(t)
-	first, err := d.Rates(ctx)
+	first, err := choose.RatesOf(ctx, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +141,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	busy := func(r *model.Rates) { r.FMA, r.Gather, r.LatencyUS = low, high, 1000 }
 	write(busy)
 	d = openCPU(t)
-	r, err := d.Remeasure(ctx)
+	r, err := choose.Remeasure(ctx, d)
 	if err != nil || r.FMA < 10*low || r.Gather != high || r.LatencyUS >= 1000 {
 		t.Errorf("measured again: %+v, %v", r, err)
 	}
@@ -149,40 +153,40 @@ func TestBestRatesAreKept(t *testing.T) {
 	write(func(r *model.Rates) { *r = *first })
 	a := matrix(t, "gen:uniform,rows=2000,density=0.01")
 	d = openCPU(t)
-	p, err := plan.New(ctx, d, a, plan.Options{Format: "csr"})
+	p, err := plan.New(ctx, d, a, work.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	const n = 256 // B has 2 MB
-	before, err := p.Attainable(ctx, n, dtype.F32, plan.Epilogue{})
+	before, err := p.Attainable(ctx, n, dtype.F32, launch.Epilogue{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := p.Observe(ctx, n, dtype.F32, time.Second, plan.Epilogue{})
+	slow, err := p.Observe(ctx, n, dtype.F32, time.Second, launch.Epilogue{})
 	if diff := cmp.Diff(before, slow); err != nil || diff != "" {
 		t.Errorf("after one within its bound: %s, %v", diff, err)
 	}
 	const took = 2 * time.Microsecond
-	b, err := p.Observe(ctx, n, dtype.F32, took, plan.Epilogue{})
+	b, err := p.Observe(ctx, n, dtype.F32, took, launch.Epilogue{})
 	if err != nil || b.Time() > took+1 || b.Memory < took-1 || b.Gather < took-1 || b.Compute < took-1 {
 		t.Errorf("after one in %v: %+v, %v; it was %+v", took, b, err, before)
 	}
 	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather < 10*first.Gather || kept.Validate() != nil {
 		t.Errorf("kept: %+v of %+v", kept, first)
 	}
-	if again, err := openCPU(t).Rates(ctx); err != nil || again.FMA < 10*first.FMA {
+	if again, err := choose.RatesOf(ctx, openCPU(t)); err != nil || again.FMA < 10*first.FMA {
 		t.Errorf("another process: %+v, %v", again, err)
 	}
 
 	// With a B that a core's own cache holds nothing is learnt of the shared cache.
 	write(func(r *model.Rates) { *r = *first })
-	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), plan.Options{Format: "csr"})
+	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer small.Close()
-	if _, err := small.Observe(ctx, 16, dtype.F32, 1, plan.Epilogue{}); err != nil {
+	if _, err := small.Observe(ctx, 16, dtype.F32, 1, launch.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather > 100*first.Gather {

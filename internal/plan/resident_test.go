@@ -8,6 +8,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // TestLaunchesSeeThePacking: kernels that launch the variant that suits a packed matrix are told of it, when it is on the device, what they
@@ -17,9 +19,9 @@ func TestLaunchesSeeThePacking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachDevice(t, func(t *testing.T, d *Device) {
+	eachDevice(t, func(t *testing.T, d *device.Device) {
 		for _, format := range []string{"csr", "hrpb", "cvse"} {
-			p, err := New(t.Context(), d, a, Options{Format: format})
+			p, err := New(t.Context(), d, a, work.Options{Format: format})
 			if errors.Is(err, backend.ErrUnsupported) {
 				continue // it does not fit a device that binds little
 			}
@@ -27,15 +29,15 @@ func TestLaunchesSeeThePacking(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			m := p.exec.(fast).resident
-			if len(m.parts) != 1 {
+			m := p.exec.(*fast).Matrix
+			if len(m.Parts) != 1 {
 				continue // each is of its own rows
 			}
-			want, err := m.kern.Encode(a, m.variant)
+			want, err := m.Kernel.Encode(a, m.Variant)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := m.parts[0].enc; got.Items != want.Items || got.Stats != want.Stats || got.NNZ != want.NNZ {
+			if got := m.Parts[0].Data; got.Items != want.Items || got.Stats != want.Stats || got.NNZ != want.NNZ {
 				t.Errorf("%s: %d pieces, %+v of %d entries; packed: %d, %+v, %d", format, got.Items, got.Stats, got.NNZ, want.Items, want.Stats, want.NNZ)
 			}
 		}

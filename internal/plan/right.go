@@ -4,45 +4,22 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
-func (p *Plan) product(alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue, times int) (product, error) {
+func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue, times int) (launch.Product, error) {
 	if p.right {
-		b, c = b.turned(), c.turned()
-		e.RowBias, e.ColBias = e.ColBias.turned(), e.RowBias.turned()
+		b, c = b.Transposed(), c.Transposed()
+		e.RowBias, e.ColBias = e.ColBias.Transposed(), e.RowBias.Transposed()
 	}
 	if p.sums() != dtype.F64 {
 		alpha, beta = float64(float32(alpha)), float64(float32(beta))
 	}
-	bias, epilogue, err := e.split()
-	return product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: times}, err
-}
-
-// turned returns the tensor's transpose, which lies in the same memory. There is one of each tensor.
-func (t *Tensor) turned() *Tensor {
-	switch {
-	case t == nil:
-		return nil
-	case t.of != nil:
-		return t.of
-	}
-	t.turn.Do(func() { t.view = &Tensor{Shape: t.Shape.turned(), dev: t.dev, foreign: t.foreign, of: t} })
-	return t.view
-}
-
-// turned returns how the transpose lies.
-func (s Shape) turned() Shape {
-	return Shape{Rows: s.Cols, Cols: s.Rows, Type: s.Type, ColMajor: !s.ColMajor, RowBlock: s.ColBlock, ColBlock: s.RowBlock}
-}
-
-// turned returns the transpose, in the same memory.
-func (d Dense) turned() Dense {
-	d.Rows, d.Cols, d.ColMajor = d.Cols, d.Rows, !d.ColMajor
-	return d
+	bias, epilogue, err := e.Split()
+	return launch.Product{B: b, C: c, Bias: bias, Alpha: alpha, Beta: beta, Epilogue: epilogue, Times: times}, err
 }
 
 // Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied by, on
@@ -57,28 +34,23 @@ func (p *Plan) Describe() Info {
 
 // Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the device can bind that, else
 // in the largest blocks it can. On the right they are n×K and n×M. A limit that no blocks can meet is ErrUnsupported.
-func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
+func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, c, err = p.shapes(n, bType, bColMajor != p.right, cType, cColMajor != p.right)
 	if p.right {
-		b, c = b.turned(), c.turned()
+		b, c = b.Transposed(), c.Transposed()
 	}
 	return b, c, err
 }
 
-// what is that of which there may be any number.
-func (p *Plan) what() string { return pick(p.right, "rows of B", "columns of B") }
-
-// checkDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
-func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
-	switch {
-	case bRows == p.Cols && cRows == p.Rows && bCols == cCols:
-		return nil
-	case p.right:
-		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
-			p.Cols, p.Rows, bCols, bRows, cCols, cRows, p.Cols, p.Rows)
+// columnsOfB names the dimension that a product may have any number of.
+func columnsOfB(right bool) string {
+	if right {
+		return "rows of B"
 	}
-	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
-		p.Rows, p.Cols, bRows, bCols, cRows, cCols, p.Cols, p.Rows)
+	return "columns of B"
 }
+
+// what is columnsOfB for the plan.
+func (p *Plan) what() string { return columnsOfB(p.right) }

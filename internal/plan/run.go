@@ -4,22 +4,24 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Run computes c = alpha·A·b + beta·c, with an epilogue; b is K×N and c is M×N, in any type and order. With A on the right it
 // is c = alpha·b·A + beta·c, b being N×K and c N×M. c is not read where beta is 0. The context is looked at between launches.
-func (p *Plan) Run(ctx context.Context, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Timing, error) {
+func (p *Plan) Run(ctx context.Context, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) (backend.Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e)
 }
 
 // Repeat runs the same multiplication a number of times back to back, as a program that keeps the device
 // busy does; it serves to measure. With a beta other than 0 each run adds to the last one's c.
-func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Timing, error) {
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) (backend.Timing, error) {
 	if times < 1 {
 		return backend.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
@@ -33,29 +35,29 @@ func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b *Tensor, 
 }
 
 // run is Run with the plan locked.
-func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
+func (p *Plan) run(ctx context.Context, q launch.Product) (backend.Timing, error) {
 	if err := p.begin(ctx, q); err != nil {
 		return backend.Timing{}, err
 	}
-	defer q.release()
+	defer q.Release()
 	m, w, err := p.settled(ctx, q)
-	if err != nil || len(w.launches) == 0 {
+	if err != nil || len(w.Launches) == 0 {
 		return backend.Timing{}, err
 	}
-	if m.stream != nil {
-		return p.runStreamed(ctx, m, w, q.times)
+	if m.Stream != nil {
+		return p.runStreamed(ctx, m, w, q.Times)
 	}
-	return p.dev.Run(ctx, w.launches...)
+	return p.dev.Run(ctx, w.Launches...)
 }
 
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
 // once: buffers wait for the device before they are freed.
-func (p *Plan) Start(ctx context.Context, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Pending, error) {
+func (p *Plan) Start(ctx context.Context, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) (backend.Pending, error) {
 	return p.start(ctx, 1, alpha, b, beta, c, e)
 }
 
 // start is Start of the same multiplication a number of times.
-func (p *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Pending, error) {
+func (p *Plan) start(ctx context.Context, times int, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) (backend.Pending, error) {
 	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,7 @@ func (p *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, b
 	if err := p.begin(ctx, q); err != nil {
 		return nil, err
 	}
-	defer q.release()
+	defer q.Release()
 	if p.Panels > 0 {
 		return p.startStreamed(ctx, q)
 	}
@@ -73,122 +75,58 @@ func (p *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, b
 	if err != nil {
 		return nil, err
 	}
-	return p.dev.Start(ctx, w.launches...)
+	return p.dev.Start(ctx, w.Launches...)
 }
 
 // begin checks a product, and keeps its tensors until release.
-func (p *Plan) begin(ctx context.Context, q product) error {
+func (p *Plan) begin(ctx context.Context, q launch.Product) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := p.check(q); err != nil {
 		return err
 	}
-	return q.use()
+	return q.Use()
 }
 
 // settled returns the launches of a product that has begun, once the executor is ready for it, and the matrix that they
 // multiply with.
-func (p *Plan) settled(ctx context.Context, q product) (*resident, work, error) {
-	m, err := p.exec.settle(ctx, p.launcher, q.b)
+func (p *Plan) settled(ctx context.Context, q launch.Product) (*resident.Matrix, launch.RunList, error) {
+	m, err := p.exec.Prepare(ctx, p.launcher, q.B)
 	if err != nil {
-		return nil, work{}, err
+		return nil, launch.RunList{}, err
 	}
 	w, err := p.launches(m, q)
 	return m, w, err
 }
 
-// use keeps the product's tensors until release, all of them or none.
-func (q product) use() error {
-	if err := q.b.use(); err != nil {
-		return err
-	}
-	if err := q.c.use(); err != nil {
-		q.b.release()
-		return err
-	}
-	if q.bias == nil {
-		return nil
-	}
-	err := q.bias.use()
-	if err != nil {
-		q.b.release()
-		q.c.release()
-	}
-	return err
-}
-
-func (q product) release() {
-	q.b.release()
-	q.c.release()
-	if q.bias != nil {
-		q.bias.release()
-	}
-}
-
 // launches returns the launches of a product that was checked, as they were composed the last time, if possible.
-func (p *Plan) launches(m *resident, q product) (work, error) {
-	if q.c.Rows == 0 || q.c.Cols == 0 {
-		return work{}, nil
+func (p *Plan) launches(m *resident.Matrix, q launch.Product) (launch.RunList, error) {
+	if q.C.Rows == 0 || q.C.Cols == 0 {
+		return launch.RunList{}, nil
 	}
-	k := q.key(m)
-	if w, ok := p.launcher.find(k); ok {
+	if w, ok := p.launcher.Find(m, q); ok {
 		return w, nil
 	}
-	launches, err := p.compose(p.launcher, m, q)
+	w, err := p.compose(p.launcher, m, q)
 	if err != nil {
-		return work{}, err
+		return launch.RunList{}, err
 	}
-	w := work{launches, p.launcher.marks}
-	if m.stream == nil { // else the panels are copied each time
-		w.launches = slices.Repeat(launches, q.times)
+	if m.Stream == nil { // else the panels are copied each time
+		w.Launches = slices.Repeat(w.Launches, q.Times)
 	}
-	p.launcher.keep(k, w)
+	p.launcher.Keep(m, q, w)
 	return w, nil
 }
 
 // compose returns the launches of a product that was checked, which share the buffers of a launcher.
-func (p *Plan) compose(l *launcher, m *resident, q product) ([]backend.Launch, error) {
-	return l.compose(m, q, func(w *composer) error {
-		for j := range q.b.colBlocks() {
-			if err := p.exec.columns(w, j); err != nil {
+func (p *Plan) compose(l *launch.Launcher, m *resident.Matrix, q launch.Product) (launch.RunList, error) {
+	return l.Compose(m, q, func(w *launch.Composer) error {
+		for j := range q.B.ColBlocks() {
+			if err := p.exec.Columns(w, j); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// check refuses operands that do not fit together.
-func (p *Plan) check(q product) error {
-	b, c := q.b, q.c
-	switch {
-	case p.closed.Load():
-		return fmt.Errorf("the plan: %w", backend.ErrClosed)
-	case b == nil || c == nil:
-		return errors.New("B or C is missing")
-	case b.dev != p.dev || c.dev != p.dev:
-		return fmt.Errorf("A, B and C must be on one device, and A is on %v", p.dev.Info())
-	case b == c:
-		return errors.New("B and C must be two matrices: C is written while B is read")
-	}
-	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
-		return err
-	}
-	if b.rowBlocks() > 1 || b.colBlocks() != c.colBlocks() || b.ColBlock != c.ColBlock || c.Rows > 0 && c.RowBlock != min(p.rowBlock, c.Rows) {
-		if p.right {
-			b, c = b.turned(), c.turned()
-			return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d on the right needs C in blocks of %d columns, B in whole rows, and the same rows in both (TensorsFor makes such)",
-				b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Cols, p.Rows, p.rowBlock)
-		}
-		return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d needs C in blocks of %d rows, B in whole columns, and the same columns in both (TensorsFor makes such)",
-			b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Rows, p.Cols, p.rowBlock)
-	}
-	if b.overlaps(c) {
-		return errors.New("B and C lie in the same memory: C is written while B is read")
-	}
-	if err := p.checkBias(q); err != nil {
-		return err
-	}
-	return p.exec.takes(q)
 }

@@ -11,38 +11,42 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Sequence is multiplications on one device, each of which sees what those before it have written. Its methods may be
 // called from any goroutine.
 type Sequence struct {
-	dev *Device
+	dev *device.Device
 
 	mu        sync.Mutex
 	closed    bool
 	steps     []step
-	launcher  *launcher         // of staging and workspaces, which all steps share
+	launcher  *launch.Launcher  // of staging and workspaces, which all steps share
 	recording backend.Recording // nil until the steps there are were recorded
 	plans     []*Plan           // each once, as are the tensors
-	tensors   []*Tensor
+	tensors   []*tensor.Tensor
 }
 
 // step is one multiplication, or new values for a plan's matrix.
 type step struct {
 	plan   *Plan
-	values *Tensor // nil: a multiplication
-	m      *resident
-	product
+	values *tensor.Tensor // nil: a multiplication
+	m      *resident.Matrix
+	launch.Product
 	launches []backend.Launch
 	made     int // how often the launcher had replaced a buffer then
 }
 
 // NewSequence returns a sequence without multiplications.
-func (d *Device) NewSequence() *Sequence { return &Sequence{dev: d, launcher: newLauncher(d)} }
+func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher: launch.New(d)} }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
-func (s *Sequence) Add(p *Plan, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) error {
+func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.takes(p); err != nil {
@@ -52,11 +56,11 @@ func (s *Sequence) Add(p *Plan, alpha float64, b *Tensor, beta float64, c *Tenso
 	if err != nil {
 		return err
 	}
-	return s.append(step{plan: p, product: q}, q.b, q.c, q.bias)
+	return s.append(step{plan: p, Product: q}, q.B, q.C, q.Bias)
 }
 
 // AddValues appends Plan.SetValues from a tensor, whose elements at the time of the run are the values.
-func (s *Sequence) AddValues(p *Plan, values *Tensor) error {
+func (s *Sequence) AddValues(p *Plan, values *tensor.Tensor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.takes(p); err != nil {
@@ -69,7 +73,7 @@ func (s *Sequence) AddValues(p *Plan, values *Tensor) error {
 }
 
 // append adds a step that uses some tensors. After an error the sequence is as it was.
-func (s *Sequence) append(x step, tensors ...*Tensor) error {
+func (s *Sequence) append(x step, tensors ...*tensor.Tensor) error {
 	if err := s.compose(&x); err != nil {
 		return err
 	}
@@ -110,22 +114,24 @@ func (s *Sequence) compose(x *step) error {
 	if x.values != nil {
 		return s.composeValues(ctx, x)
 	}
-	if err := p.begin(ctx, x.product); err != nil {
+	if err := p.begin(ctx, x.Product); err != nil {
 		return err
 	}
-	defer x.release()
-	err := p.exec.recordable()
+	defer x.Release()
+	err := p.exec.Recordable()
 	if err != nil {
 		return err
 	}
-	if x.m, err = p.exec.settle(ctx, s.launcher, x.b); err != nil {
+	if x.m, err = p.exec.Prepare(ctx, s.launcher, x.B); err != nil {
 		return err
 	}
 	x.launches = nil
-	if x.c.Rows > 0 && x.c.Cols > 0 {
-		x.launches, err = p.compose(s.launcher, x.m, x.product)
+	if x.C.Rows > 0 && x.C.Cols > 0 {
+		var w launch.RunList
+		w, err = p.compose(s.launcher, x.m, x.Product)
+		x.launches = w.Launches
 	}
-	x.made = s.launcher.replaced
+	x.made = s.launcher.Replaced
 	return err
 }
 
@@ -135,15 +141,15 @@ func (s *Sequence) composeValues(ctx context.Context, x *step) error {
 	if err := p.checkValues(ctx, x.values); err != nil {
 		return err
 	}
-	if err := x.values.use(); err != nil {
+	if err := x.values.Use(); err != nil {
 		return err
 	}
-	defer x.values.release()
-	err := p.exec.recordable()
+	defer x.values.Release()
+	err := p.exec.Recordable()
 	if err == nil {
-		x.launches, err = p.exec.settings(ctx, s.launcher, p.given, x.values)
+		x.launches, err = p.exec.SetLaunches(ctx, p.given, x.values)
 	}
-	x.made = s.launcher.replaced
+	x.made = s.launcher.Replaced
 	return err
 }
 
@@ -190,7 +196,7 @@ func (s *Sequence) begin() error {
 		return err
 	}
 	for i, t := range s.tensors {
-		if err := t.use(); err != nil {
+		if err := t.Use(); err != nil {
 			s.release(i)
 			return fmt.Errorf("a sequence with %w", err)
 		}
@@ -208,7 +214,7 @@ func (s *Sequence) begin() error {
 // release ends what begin began, for the first n tensors.
 func (s *Sequence) release(n int) {
 	for _, t := range s.tensors[:n] {
-		t.release()
+		t.Release()
 	}
 }
 
@@ -233,7 +239,7 @@ func (s *Sequence) explain(err error) error {
 // record hands the launches of all steps to the device, those anew that may hold a buffer which was replaced.
 func (s *Sequence) record() error {
 	for i := 0; i < len(s.steps); i++ {
-		if s.steps[i].made == s.launcher.replaced {
+		if s.steps[i].made == s.launcher.Replaced {
 			continue
 		}
 		if err := s.compose(&s.steps[i]); err != nil {
@@ -256,7 +262,7 @@ func (s *Sequence) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	err := s.forget()
-	s.launcher.close()
+	s.launcher.Close()
 	s.steps, s.plans, s.tensors = nil, nil, nil
 	return err
 }

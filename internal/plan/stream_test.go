@@ -15,7 +15,11 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // counting is a device that counts the bytes that are allocated.
@@ -75,9 +79,9 @@ func (d *counting) Start(ctx context.Context, l ...backend.Launch) (backend.Pend
 func TestStream(t *testing.T) {
 	const m, k, n = 1500, 700, 48
 	ctx := t.Context()
-	for _, format := range append(plan.Formats(), "auto") {
-		for _, o := range []plan.Options{
-			{}, {Right: true}, {Precision: dtype.F16}, {Reproducible: 15}, {Reproducible: 47}, {Reproducible: plan.AutoP},
+	for _, format := range append(work.Formats(), "auto") {
+		for _, o := range []work.Options{
+			{}, {Right: true}, {Precision: dtype.F16}, {Reproducible: 15}, {Reproducible: 47}, {Reproducible: work.AutoP},
 		} {
 			if o.Reproducible != 0 && format != "csr" && format != "cvse" {
 				continue
@@ -92,7 +96,7 @@ func TestStream(t *testing.T) {
 				}
 				want := append([]byte(nil), c.Data...)
 				one := &counting{Device: openCPU(t).Device}
-				p, err := plan.New(ctx, plan.NewDevice(one), a, o)
+				p, err := plan.New(ctx, device.New(one), a, o)
 				if errors.Is(err, backend.ErrUnsupported) {
 					t.Skip(err)
 				}
@@ -102,29 +106,29 @@ func TestStream(t *testing.T) {
 				stored := p.Stats.StoredBytes
 				w := c
 				w.Data = want
-				if _, err := p.Multiply(ctx, 1.5, b, -0.5, w, plan.Epilogue{}); err != nil {
+				if _, err := p.Multiply(ctx, 1.5, b, -0.5, w, launch.Epilogue{}); err != nil {
 					t.Fatal(err)
 				}
 				p.Close()
 
 				limit := one.most - stored*3/4
 				d := &counting{Device: openCPU(t).Device}
-				g, err := plan.NewGroupPlan(ctx, []*plan.Device{plan.NewDevice(d)}, a, plan.GroupOptions{Options: o, Memory: limit})
+				g, err := plan.NewGroupPlan(ctx, []*device.Device{device.New(d)}, a, o, plan.Sharing{Memory: limit})
 				if err != nil {
 					t.Fatalf("%d bytes: %v", limit, err)
 				}
 				defer g.Close()
-				if g.Most() != n { // other blocks of columns, other sums
-					t.Fatalf("%d columns at a time", g.Most())
+				whole := g.Describe()
+				if whole.Columns != n { // other blocks of columns, other sums
+					t.Fatalf("%d columns at a time", whole.Columns)
 				}
-				whole, _ := g.Describe()
 				if whole.Panels < 3 {
 					t.Errorf("%d panels of a matrix of %d bytes in %d: %+v", whole.Panels, stored, limit, whole)
 				}
 				for range 2 {
 					got := append([]byte(nil), c.Data...)
 					w.Data = got
-					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, plan.GroupEpilogue{})
+					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, plan.Epilogue{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -160,8 +164,8 @@ func streamedMatrix(t *testing.T, format string, m, k int) formats.Encoded {
 	return a
 }
 
-func host(d *formats.Dense[float32], rows, cols int) plan.Dense {
-	return plan.Dense{Rows: rows, Cols: cols, Type: dtype.F32, Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+func host(d *formats.Dense[float32], rows, cols int) tensor.Dense {
+	return tensor.Dense{Rows: rows, Cols: cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 }
 
 // Where B and C do not fit, columns are multiplied some at a time; where nothing fits, the error says so.
@@ -170,26 +174,26 @@ func TestStreamColumns(t *testing.T) {
 	ctx, a := t.Context(), streamedMatrix(t, "csr", m, k)
 	b := host(gen.Dense(k, n, 1, gen.Values{}), k, n)
 	c, want := formats.NewDense[float32](m, n), formats.NewDense[float32](m, n)
-	one, err := plan.New(ctx, openCPU(t), a, plan.Options{Format: "csr"})
+	one, err := plan.New(ctx, openCPU(t), a, work.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	if _, err := one.Multiply(ctx, 1, b, 0, host(want, m, n), plan.Epilogue{}); err != nil {
+	if _, err := one.Multiply(ctx, 1, b, 0, host(want, m, n), launch.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
-	dev := plan.NewDevice(d)
-	g, err := plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
+	dev := device.New(d)
+	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if most := g.Most(); most < 8 || most >= n {
+	if most := g.Describe().Columns; most < 8 || most >= n {
 		t.Errorf("%d columns at a time", most)
 	}
-	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), plan.GroupEpilogue{}); err != nil {
+	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), plan.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range c.Data {
@@ -204,12 +208,12 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
+		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr"}, Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"}, plan.Sharing{Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

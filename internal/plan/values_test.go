@@ -17,6 +17,12 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/reproducible"
+	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -34,7 +40,7 @@ func (d limited) Caps() backend.Caps {
 }
 
 // eachDevice calls f with an opened device of each driver that has one, by itself and binding little.
-func eachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
+func eachDevice(t *testing.T, f func(t *testing.T, d *device.Device)) {
 	t.Setenv("SPMM_CACHE", t.TempDir())
 	ctx := t.Context()
 	for _, driver := range backend.Drivers() {
@@ -54,7 +60,7 @@ func eachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 				if most > 0 {
 					dev = limited{dev, most}
 				}
-				f(t, NewDevice(dev))
+				f(t, device.New(dev))
 			})
 		}
 	}
@@ -96,12 +102,12 @@ func fresh(r *rand.Rand, n int) []float32 {
 }
 
 // values returns the values of a matrix as bytes.
-func valuesOf(a formats.Sparse) Values {
+func valuesOf(a formats.Sparse) values.Host {
 	return formats.Dispatch(a, bytesOf[half.F16], bytesOf[half.BF16], bytesOf[float32], bytesOf[float64])
 }
 
-func bytesOf[T formats.Value](a *formats.CSR[T]) Values {
-	return Values{formats.TypeOf[T](), backend.Bytes(a.Val)}
+func bytesOf[T formats.Value](a *formats.CSR[T]) values.Host {
+	return values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(a.Val)}
 }
 
 // byColumns returns a as CSC.
@@ -110,24 +116,22 @@ func byColumns[T formats.Value](a *formats.CSR[T]) formats.Encoded {
 	return &formats.CSC[T]{Rows: a.Rows, Cols: a.Cols, ColPtr: at.RowPtr, RowIdx: at.ColIdx, Val: at.Val}
 }
 
-// contents returns what a plan has on its device, for AutoP at the present precision.
+// contents returns what a plan has on its device, for AutoP at one precision.
 func contents(t *testing.T, p *Plan) [][]byte {
 	t.Helper()
-	var m *resident
+	var m *resident.Matrix
 	switch e := p.exec.(type) {
-	case fast:
-		m = e.resident
-	case *reproducible:
-		if e.auto != nil {
-			if err := e.turn(t.Context(), e.bits); err != nil {
-				t.Fatal(err)
-			}
+	case *fast:
+		m = e.Matrix
+	case *reproducible.Executor:
+		if err := e.At(t.Context(), rfx.P31); err != nil {
+			t.Fatal(err)
 		}
-		m = e.resident
+		m = e.Matrix
 	}
 	var all [][]byte
-	for _, part := range m.parts {
-		for _, b := range part.bufs {
+	for _, part := range m.Parts {
+		for _, b := range part.Buffers {
 			x := make([]byte, b.Size())
 			if err := b.Read(t.Context(), 0, x); err != nil {
 				t.Fatal(err)
@@ -140,11 +144,11 @@ func contents(t *testing.T, p *Plan) [][]byte {
 
 // checkSet sets values in every way in a plan for a, and holds it against one for b, which has these values. It returns in how
 // many row ranges the plan has the matrix, 0 if a cannot be prepared so.
-func checkSet(t *testing.T, d *Device, o Options, a, b formats.Encoded, given formats.Sparse) (parts int) {
+func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encoded, given formats.Sparse) (parts int) {
 	t.Helper()
 	ctx := t.Context()
 	p, err := New(ctx, d, a, o)
-	if refusal(err) {
+	if work.Refusal(err) {
 		return 0
 	}
 	if err != nil {
@@ -156,9 +160,6 @@ func checkSet(t *testing.T, d *Device, o Options, a, b formats.Encoded, given fo
 		t.Fatalf("%+v: %v", o, err)
 	}
 	defer q.Close()
-	if o.Reproducible == AutoP {
-		p.exec.(*reproducible).bits = q.exec.(*reproducible).bits
-	}
 	old, want := contents(t, p), contents(t, q)
 	differ := func(what string) {
 		t.Helper()
@@ -177,13 +178,13 @@ func checkSet(t *testing.T, d *Device, o Options, a, b formats.Encoded, given fo
 		t.Fatalf("%s/%s: %v", p.Format, p.Variant, err)
 	}
 	differ("from the host")
-	n := v.len()
-	for _, s := range []Shape{
+	n := v.Len()
+	for _, s := range []tensor.Shape{
 		{Rows: 1, Cols: n}, {Rows: n, Cols: 1, ColMajor: true}, {Rows: 1, Cols: n, ColMajor: true}, {Rows: n, Cols: 1},
 		{Rows: 1, Cols: n, ColBlock: 1000}, {Rows: n, Cols: 1, RowBlock: 344},
 	} {
 		s.Type = v.Type
-		x, err := d.NewTensor(s)
+		x, err := tensor.New(d, s)
 		if err != nil {
 			if errors.Is(err, backend.ErrUnsupported) { // larger than the device binds
 				continue
@@ -191,7 +192,7 @@ func checkSet(t *testing.T, d *Device, o Options, a, b formats.Encoded, given fo
 			t.Fatal(err)
 		}
 		defer x.Close()
-		h := Host{Data: v.Data, LD: n, ColMajor: s.Rows != 1}
+		h := tensor.Host{Data: v.Data, LD: n, ColMajor: s.Rows != 1}
 		if err := x.Write(ctx, h); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +204,7 @@ func checkSet(t *testing.T, d *Device, o Options, a, b formats.Encoded, given fo
 			if err := p.SetHostValues(ctx, was); err != nil {
 				t.Fatal(err)
 			}
-			if o.Reproducible != AutoP {
+			if o.Reproducible != work.AutoP {
 				for i, x := range contents(t, p) {
 					if !bytes.Equal(x, old[i]) {
 						t.Fatalf("%s/%s, %+v: the old values again: array %d differs", p.Format, p.Variant, o, i)
@@ -220,7 +221,7 @@ func checkSet(t *testing.T, d *Device, o Options, a, b formats.Encoded, given fo
 }
 
 func TestSetValues(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	eachDevice(t, func(t *testing.T, d *device.Device) {
 		r := rand.New(rand.NewPCG(1, 2))
 		parts := map[string]int{} // most of a format
 		for _, a := range []*formats.CSR[float32]{
@@ -229,7 +230,7 @@ func TestSetValues(t *testing.T) {
 			b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 			for _, k := range shaders.Formats() {
 				for _, v := range packings(k, d.Caps()) {
-					o := Options{Format: k.Name, Variant: v.Name, Precision: v.In}
+					o := work.Options{Format: k.Name, Variant: v.Name, Precision: v.In}
 					parts[k.Name] = max(parts[k.Name], checkSet(t, d, o, a, b, b))
 					o.Transpose = true
 					checkSet(t, d, o, a, b, b)
@@ -240,7 +241,7 @@ func TestSetValues(t *testing.T) {
 			if len(packings(k, d.Caps())) == 0 {
 				continue // the device has no kernel for it
 			}
-			if n := parts[k.Name]; n == 0 || n == 1 && d.limit() == 5000 {
+			if n := parts[k.Name]; n == 0 || n == 1 && d.Limit() == 5000 {
 				t.Errorf("format %s was looked at in %d row ranges at most", k.Name, n)
 			}
 		}
@@ -260,15 +261,15 @@ func packings(k *spec.Format, caps backend.Caps) []*spec.Variant {
 
 // In the types of A and of the values, of what was given by columns, of what came encoded, and in reproducible mode.
 func TestSetValuesOf(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	eachDevice(t, func(t *testing.T, d *device.Device) {
 		r := rand.New(rand.NewPCG(3, 4))
 		a := pattern(r, 130, 70, 5, false)
 		b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 		turned := &formats.CSR[float32]{Val: b.Transpose().Val}
-		for _, o := range []Options{
+		for _, o := range []work.Options{
 			{}, {Format: "csr", Precision: dtype.F16}, {Format: "cvse", Precision: dtype.BF16}, {Format: "hrpb", Precision: dtype.F32},
 			{Reproducible: rfx.P15}, {Reproducible: rfx.P23, Format: "csr"}, {Reproducible: rfx.P31, Format: "tiledcsr"}, {Reproducible: rfx.P47},
-			{Reproducible: AutoP}, {Reproducible: rfx.P23, Precision: dtype.F16},
+			{Reproducible: work.AutoP}, {Reproducible: rfx.P23, Precision: dtype.F16},
 		} {
 			checkSet(t, d, o, a, b, b)
 			checkSet(t, d, o, byColumns(a), byColumns(b), turned)
@@ -286,7 +287,7 @@ func TestSetValuesOf(t *testing.T) {
 }
 
 // checkAdopted sets values of a matrix that came encoded, and was spoiled after it was prepared.
-func checkAdopted(t *testing.T, d *Device, k *spec.Format, v *spec.Variant, a, b *formats.CSR[float32]) {
+func checkAdopted(t *testing.T, d *device.Device, k *spec.Format, v *spec.Variant, a, b *formats.CSR[float32]) {
 	t.Helper()
 	pack := func(m *formats.CSR[float32]) formats.Encoded {
 		e, err := k.Encode(formats.ConvertTo(m, v.In.Storage()), v)
@@ -300,10 +301,10 @@ func checkAdopted(t *testing.T, d *Device, k *spec.Format, v *spec.Variant, a, b
 	if packed == nil {
 		return
 	}
-	o := Options{Format: k.Name, Variant: v.Name, Precision: v.In}
+	o := work.Options{Format: k.Name, Variant: v.Name, Precision: v.In}
 	checkSet(t, d, o, packed, want, formats.ConvertTo(b, v.In.Storage()))
 	p, err := New(t.Context(), d, packed, o)
-	if refusal(err) { // too large for the device
+	if work.Refusal(err) { // too large for the device
 		return
 	}
 	if err != nil {
@@ -331,23 +332,23 @@ func checkAdopted(t *testing.T, d *Device, k *spec.Format, v *spec.Variant, a, b
 }
 
 func TestSetValuesRefuses(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	eachDevice(t, func(t *testing.T, d *device.Device) {
 		ctx := t.Context()
 		a := pattern(rand.New(rand.NewPCG(5, 6)), 30, 20, 4, false)
-		p, err := New(ctx, d, a, Options{})
+		p, err := New(ctx, d, a, work.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := len(a.Val)
-		if err := p.SetHostValues(ctx, Values{dtype.F32, make([]byte, 4*n-4)}); err == nil {
+		if err := p.SetHostValues(ctx, values.Host{Type: dtype.F32, Data: make([]byte, 4*n-4)}); err == nil {
 			t.Error("too few values are taken")
 		}
 		if err := p.SetValues(ctx, nil); err == nil {
 			t.Error("no tensor is taken")
 		}
-		for _, s := range []Shape{{Rows: 1, Cols: n + 1}, {Rows: 2, Cols: n}, {Rows: 0, Cols: n}} {
+		for _, s := range []tensor.Shape{{Rows: 1, Cols: n + 1}, {Rows: 2, Cols: n}, {Rows: 0, Cols: n}} {
 			s.Type = dtype.F32
-			x, err := d.NewTensor(s)
+			x, err := tensor.New(d, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -356,7 +357,7 @@ func TestSetValuesRefuses(t *testing.T) {
 			}
 			x.Close()
 		}
-		x, err := d.NewTensor(Shape{Rows: 1, Cols: n, Type: dtype.F16})
+		x, err := tensor.New(d, tensor.Shape{Rows: 1, Cols: n, Type: dtype.F16})
 		if err != nil {
 			t.Fatal(err)
 		}

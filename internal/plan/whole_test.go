@@ -14,11 +14,16 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // product multiplies a by b, in format csr; with again the plan is of zeros at first and gets a's values later.
-func product(t *testing.T, dev *plan.Device, a *formats.CSR[float32], o plan.Options, b *formats.Dense[float32],
+func product(t *testing.T, dev *device.Device, a *formats.CSR[float32], o work.Options, b *formats.Dense[float32],
 	again bool) *formats.Dense[float32] {
 	t.Helper()
 	first := *a
@@ -34,11 +39,11 @@ func product(t *testing.T, dev *plan.Device, a *formats.CSR[float32], o plan.Opt
 		t.Fatalf("format %s", p.Format)
 	}
 	if again {
-		err = p.SetHostValues(t.Context(), plan.Values{Type: dtype.F32, Data: backend.Bytes(a.Val)})
+		err = p.SetHostValues(t.Context(), values.Host{Type: dtype.F32, Data: backend.Bytes(a.Val)})
 	}
 	c := formats.NewDense[float32](a.Rows, b.Cols)
 	if err == nil {
-		_, err = p.Multiply(t.Context(), 1, hostOf(b), 0, hostOf(c), plan.Epilogue{})
+		_, err = p.Multiply(t.Context(), 1, hostOf(b), 0, hostOf(c), launch.Epilogue{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +51,8 @@ func product(t *testing.T, dev *plan.Device, a *formats.CSR[float32], o plan.Opt
 	return c
 }
 
-func hostOf(d *formats.Dense[float32]) plan.Dense {
-	return plan.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+func hostOf(d *formats.Dense[float32]) tensor.Dense {
+	return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 }
 
 // Row 700 is so long that it is summed in segments; how long these are depends on the whole matrix, where
@@ -67,34 +72,34 @@ func TestWhole(t *testing.T) {
 	}
 	b := gen.Dense(k, n, 1, gen.Values{})
 	dev := openCPU(t)
-	want := product(t, dev, a, plan.Options{Format: "csr"}, b, false)
+	want := product(t, dev, a, work.Options{Format: "csr"}, b, false)
 	differ := 0
 	for _, cut := range [][2]int{{0, 1}, {1, 699}, {699, 702}, {702, 702}, {702, m}} {
 		part, of := a.Range(cut[0], cut[1]), &formats.Dense[float32]{Rows: cut[1] - cut[0], Cols: n, LD: n,
 			Data: want.Data[cut[0]*n : cut[1]*n]}
-		if !product(t, dev, part, plan.Options{Whole: plan.Extent{Rows: m, NNZ: a.NNZ()}}, b, false).Equal(of) {
+		if !product(t, dev, part, work.Options{Whole: work.Extent{Rows: m, NNZ: a.NNZ()}}, b, false).Equal(of) {
 			t.Errorf("rows %d to %d have other bits than within the whole", cut[0], cut[1])
 		}
-		if !product(t, dev, part, plan.Options{Format: "csr"}, b, false).Equal(of) {
+		if !product(t, dev, part, work.Options{Format: "csr"}, b, false).Equal(of) {
 			differ++
 		}
 	}
 	if differ == 0 {
 		t.Error("rows have the same bits by themselves: the test shows nothing")
 	}
-	for _, o := range []plan.Options{
-		{Whole: plan.Extent{Rows: 1, NNZ: -1}},
-		{Whole: plan.Extent{Rows: m, NNZ: 1}, Reproducible: rfx.P23},
-		{Whole: plan.Extent{Rows: m, NNZ: 1}, Transpose: true},
-		{Whole: plan.Extent{Rows: m, NNZ: 1}, Tune: true},
-		{Whole: plan.Extent{Rows: m, NNZ: 1}, Quantise: dtype.S8},
+	for _, o := range []work.Options{
+		{Whole: work.Extent{Rows: 1, NNZ: -1}},
+		{Whole: work.Extent{Rows: m, NNZ: 1}, Reproducible: rfx.P23},
+		{Whole: work.Extent{Rows: m, NNZ: 1}, Transpose: true},
+		{Whole: work.Extent{Rows: m, NNZ: 1}, Tune: true},
+		{Whole: work.Extent{Rows: m, NNZ: 1}, Quantise: dtype.S8},
 	} {
 		if err := o.Validate(); err == nil {
 			t.Errorf("%+v is not refused", o)
 		}
 	}
-	if _, err := plan.New(t.Context(), dev, a, plan.Options{Format: "dense",
-		Whole: plan.Extent{Rows: m, NNZ: a.NNZ()}}); !errors.Is(err, backend.ErrUnsupported) {
+	if _, err := plan.New(t.Context(), dev, a, work.Options{Format: "dense",
+		Whole: work.Extent{Rows: m, NNZ: a.NNZ()}}); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("format dense: %v", err)
 	}
 	q, _, err := formats.Quantise(a, dtype.S8)
@@ -102,7 +107,7 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, x := range map[string]formats.Encoded{"not quantised": q, "more than the 3999 and": a} {
-		o := plan.Options{Whole: plan.Extent{Rows: m - 1, NNZ: a.NNZ()}}
+		o := work.Options{Whole: work.Extent{Rows: m - 1, NNZ: a.NNZ()}}
 		if _, err := plan.New(t.Context(), dev, x, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
@@ -116,15 +121,15 @@ func TestWholeOffset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := plan.Extent{Rows: a.Rows, NNZ: a.NNZ()}
+	all := work.Extent{Rows: a.Rows, NNZ: a.NNZ()}
 	all.Pieces = all.CountPieces(a.RowPtr)
-	onDrivers(t, func(t *testing.T, dev *plan.Device) {
+	onDrivers(t, func(t *testing.T, dev *device.Device) {
 		for _, n := range []int{3, 64} {
 			b := gen.Dense(a.Cols, n, 1, gen.Values{})
-			want := product(t, dev, a, plan.Options{Format: "csr", Cols: n}, b, false)
+			want := product(t, dev, a, work.Options{Format: "csr", Cols: n}, b, false)
 			for lo := 0; lo < a.Rows; lo += 61 {
 				hi := min(lo+61, a.Rows)
-				o := plan.Options{Format: "csr", Cols: n, Whole: all}
+				o := work.Options{Format: "csr", Cols: n, Whole: all}
 				o.Whole.Offset = a.RowPtr[lo]
 				of := &formats.Dense[float32]{Rows: hi - lo, Cols: n, LD: n, Data: want.Data[lo*n : hi*n]}
 				if !product(t, dev, a.Range(lo, hi), o, b, lo%2 == 1).Equal(of) {
@@ -136,7 +141,7 @@ func TestWholeOffset(t *testing.T) {
 }
 
 // onDrivers calls f with an opened device of each driver that has one.
-func onDrivers(t *testing.T, f func(t *testing.T, dev *plan.Device)) {
+func onDrivers(t *testing.T, f func(t *testing.T, dev *device.Device)) {
 	for _, driver := range backend.Drivers() {
 		infos, err := driver.Devices(t.Context())
 		if err != nil {
@@ -150,7 +155,7 @@ func onDrivers(t *testing.T, f func(t *testing.T, dev *plan.Device)) {
 				t.Fatal(err)
 			}
 			defer dev.Close()
-			f(t, plan.NewDevice(dev))
+			f(t, device.New(dev))
 		})
 	}
 }

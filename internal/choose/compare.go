@@ -1,0 +1,105 @@
+// What every format would make of a matrix on a device.
+
+package choose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
+)
+
+// Packing is a matrix as a variant packs it.
+type Packing struct {
+	Format     string
+	Variant    string // "" if the device has none for the format
+	Precision  dtype.Type
+	Stats      formats.Stats
+	Items      int64            // pieces of work that the kernel shares out
+	Options    map[string]int   // the format's parameters
+	Details    []formats.Detail // figures of the format's own
+	EncodeTime time.Duration
+	Bound      model.Bound   // least times of a multiplication
+	Predicted  time.Duration // of a multiplication; what formats are chosen by
+	Err        error         // why it cannot be packed
+}
+
+// detailed are matrices that tell more than Stats.
+type detailed interface{ Details() []formats.Detail }
+
+// Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
+// format needs.
+func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]Packing, error) {
+	if w.A.Kind() == dtype.Invalid {
+		w = w.Decoded()
+	}
+	cs, err := candidates(d, w)
+	if err != nil {
+		return nil, err
+	}
+	pr, err := newPredictor(ctx, d, w.A.Encoded, w.Cols)
+	if err != nil {
+		return nil, err
+	}
+	var ps []Packing
+	for _, c := range cs {
+		p, err := c.packing(ctx, d, pr, w.A)
+		if err != nil {
+			return nil, err
+		}
+		ps = append(ps, p)
+	}
+	return append(ps, missing(ps, w)...), nil
+}
+
+// packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
+func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor, a *work.Matrix) (Packing, error) {
+	p := Packing{Format: c.Kernel.Name, Variant: c.Variant.Name, Precision: c.Variant.In}
+	if c.Kernel.Measure != nil {
+		var items int64
+		if p.Stats, items, p.Err = c.measured(a.Encoded); p.Err == nil {
+			p.Items = items
+			p.Bound, p.Predicted = pr.Time(c.Kernel.Name, c.Variant, p.Stats, items)
+		}
+		return p, nil
+	}
+	e, err := c.Pack(ctx, a)
+	if errors.As(err, new(work.CannotHold)) {
+		p.Err = err
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Stats, p.Items, p.EncodeTime = e.Data.Stats, e.Data.Items, e.Took
+	if e.Block > 0 {
+		p.Stats, p.Items = work.Scale(e.Data, e.Data.NNZ, a.NNZ())
+	}
+	p.Bound, p.Predicted = c.predict(d, pr, e.Data, p.Stats, p.Items)
+	if f, ok := e.Data.Format.(formats.Encoded); ok {
+		p.Options = formats.OptionsOf(f)
+	}
+	if f, ok := e.Data.Format.(detailed); ok {
+		p.Details = f.Details()
+	}
+	return p, nil
+}
+
+// missing lists the formats that the device has no kernel for.
+func missing(ps []Packing, w *work.Work) []Packing {
+	var none []Packing
+	for _, f := range work.Formats() {
+		if w.Format == "" && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
+			none = append(none, Packing{Format: f, Precision: w.Precision, Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
+		}
+	}
+	return none
+}

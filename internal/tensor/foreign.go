@@ -1,0 +1,135 @@
+// Memory that is not the library's own: tensors over somebody else's memory on the device, and host memory that the
+// device copies from and to by itself.
+
+package tensor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/memory"
+)
+
+// foreign is where a tensor over somebody else's memory lies.
+type foreign struct {
+	address uintptr
+	ld      int
+	loose   bool // see layout
+}
+
+// Over makes a tensor of the memory at an address of the device, its rows (columns, if column-major) ld elements
+// apart. Close does not free the memory.
+//
+// Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is there for
+// ld elements of the last row (column) too; else it goes through kernel densecopy.
+func Over(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
+	t, err := tensorOver(d, s.Whole(), address, ld)
+	if err != nil {
+		return nil, fmt.Errorf("a tensor of %d×%d over memory at %#x: %w", s.Rows, s.Cols, address, err)
+	}
+	return t, nil
+}
+
+func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
+	i, ok := d.Device.(backend.Importer)
+	if !ok {
+		return nil, fmt.Errorf("%v takes no memory of others, CUDA devices do: %w", d.Info(), backend.ErrUnsupported)
+	}
+	if _, err := s.Size(); err != nil {
+		return nil, err
+	}
+	t := &Tensor{Shape: s, device: d}
+	t.idle.L = &t.mu
+	l := NewLayout(s.Rows, s.Cols, s.Type, s.ColMajor)
+	if l.Lines() == 0 || l.width() == 0 {
+		b, err := d.NewBuffer(l.Size(), "nothing")
+		t.blocks = []backend.Buffer{b}
+		return t, err
+	}
+	if ld < l.width() {
+		return nil, fmt.Errorf("a leading dimension of %d, at least %d is needed", ld, l.width())
+	}
+	size := int64(s.Type.Size())
+	if most := d.Limit() / size; int64(ld) > most/int64(l.Lines()) {
+		return nil, fmt.Errorf("%d·%d elements, and kernels count up to %d: %w", l.Lines(), ld, most, backend.ErrUnsupported)
+	}
+	least := (int64(l.Lines()-1)*int64(ld) + int64(l.width())) * size
+	b, loose, err := imported(i, address, least, int64(l.Lines())*int64(ld)*size, ld)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := b.(backend.LineCopier); !ok {
+		return nil, cmp.Or(fmt.Errorf("%v copies no lines: %w", d.Info(), backend.ErrUnsupported), b.Close())
+	}
+	t.foreign, t.blocks = &foreign{address: address, ld: ld, loose: loose}, []backend.Buffer{b}
+	return t, nil
+}
+
+// imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the matrix
+// has: then it is loose.
+func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b backend.Buffer, loose bool, err error) {
+	if address%16 == 0 && ld%Align == 0 {
+		if b, err := i.Import(address, all); err == nil {
+			return b, false, nil
+		}
+	}
+	b, err = i.Import(address, (least+3)&^3) // densecopy writes whole words
+	return b, true, err
+}
+
+// BlockLayout returns how block (i, j) lies in its buffer.
+func (t *Tensor) BlockLayout(i, j int) Layout {
+	l := t.Shape.blockLayout(i, j)
+	if t.foreign != nil {
+		l.LD, l.Loose = t.foreign.ld, t.foreign.loose
+	}
+	return l
+}
+
+// Overlaps tells whether an element of t lies where one of o does. Columns of one row-major matrix side by side do not
+// overlap, though each lies between the rows of the other; neither do rows of a column-major one.
+func (t *Tensor) Overlaps(o *Tensor) bool {
+	if t.foreign == nil || o.foreign == nil {
+		return false
+	}
+	if t.foreign.address > o.foreign.address {
+		t, o = o, t
+	}
+	pitch, width, bytes := t.extent()
+	opitch, owidth, _ := o.extent()
+	apart := uint64(o.foreign.address - t.foreign.address)
+	if apart >= bytes {
+		return false
+	}
+	return pitch != opitch || apart%pitch < width || apart%pitch+owidth > pitch
+}
+
+// extent returns the bytes from line to line, of a line, and of all.
+func (t *Tensor) extent() (pitch, width, bytes uint64) {
+	l := t.BlockLayout(0, 0)
+	pitch, width = uint64(l.LD*l.Type.Size()), uint64(l.width()*l.Type.Size())
+	return pitch, width, uint64(l.Lines()-1)*pitch + width
+}
+
+// AllocHost allocates the host's memory for a matrix as a tensor of the shape lies on the device, which the device
+// copies from and to by itself; where it cannot, ordinary memory. It returns the leading dimension, too.
+func AllocHost(d *device.Device, s Shape) (backend.HostMemory, int, error) {
+	bytes, err := s.Size()
+	if err != nil {
+		return nil, 0, err
+	}
+	if most := memory.Available(); most > 0 && bytes > most {
+		return nil, 0, fmt.Errorf("a matrix of %d×%d takes %d bytes, and the host has %d: %w", s.Rows, s.Cols, bytes, most, backend.ErrOutOfMemory)
+	}
+	ld := NewLayout(s.Rows, s.Cols, s.Type, s.ColMajor).LD
+	if a, ok := d.Device.(backend.HostAllocator); ok && bytes > 0 {
+		m, err := a.AllocHost(bytes)
+		if !errors.Is(err, backend.ErrUnsupported) {
+			return m, ld, err
+		}
+	}
+	return device.NewOrdinary(bytes), ld, nil
+}
