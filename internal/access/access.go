@@ -1,4 +1,5 @@
-// Package access gives other packages of this module what the root's types hold. Package dist needs it. The root sets the functions when the program starts; their arguments are its types.
+// Package access gives other packages of this module what the root's types hold. Package dist needs it. The root sets
+// the functions when the program starts; their arguments are its types.
 package access
 
 import (

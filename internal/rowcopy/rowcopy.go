@@ -1,6 +1,6 @@
 // Package rowcopy copies rows of tensors on their device, as products on several ranks need.
 //
-// A List keeps numbers of rows on the device. Start decides which rows of which tensors are possible, and starts the copy.
+// A List keeps numbers of rows on the device. Start checks tensors and rows, and starts the copy.
 package rowcopy
 
 import (
