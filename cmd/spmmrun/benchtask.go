@@ -140,8 +140,8 @@ func newBenchCopies(unfinished *temporaries) *cobra.Command {
 		Use:   "copies [flags]",
 		Short: "Measure copies between the host and a device, and the driver's own",
 		Long: `copies uploads and downloads 64 KiB and more: of page-locked memory, of lines with padding in such, and of
-ordinary memory. On CUDA plain is the driver's copy of page-locked memory, without the library. Of several devices, as in
-cuda:all, it measures the link: copies from the first to the last.` + taskCodes,
+ordinary memory. On CUDA plain is the driver's copy of page-locked memory, without the library. Of several devices, as
+in cuda:all, it measures the link: copies from the first to the last.` + taskCodes,
 		Example: `  spmmrun bench copies --backend cuda --most 1G
   spmmrun bench copies --backend cuda:all`,
 		Args: cobra.NoArgs,

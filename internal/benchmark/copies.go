@@ -23,9 +23,9 @@ func copySizes(most int64) []int64 {
 	return all
 }
 
-// Copies measures uploads to each device and downloads, of 64 KiB to Task.Most bytes: of page-locked memory, of lines with
-// padding in such, of ordinary memory, and on CUDA by cuMemcpy of page-locked memory (plain). Of several devices it
-// measures the link, by copies from the first to the last.
+// Copies measures uploads to each device and downloads, of 64 KiB to Task.Most bytes: of page-locked memory, of lines
+// with padding in such, of ordinary memory, and on CUDA by cuMemcpy of page-locked memory (plain). Of several devices
+// it measures the link, by copies from the first to the last.
 func Copies(ctx context.Context, t *Task) (*Report, error) {
 	sizes := copySizes(t.Most)
 	if len(sizes) == 0 {

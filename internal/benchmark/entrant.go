@@ -81,8 +81,8 @@ func enterAs[T formats.Value, O oracle.Number](
 // splits are the words of Way.Split.
 var splits = map[string]spmm.Split{"": spmm.AutoSplit, "columns": spmm.ByColumns, "rows": spmm.ByRows}
 
-// prepare makes the plan and its operands: where the plan needs them, or B on the first of several devices. Calls on a device by
-// itself follow each other as the way says.
+// prepare makes the plan and its operands, where the plan needs them, or B on the first of several devices. Calls on a
+// device by itself follow each other as the way says.
 func prepare[T formats.Value, O oracle.Number](
 	ctx context.Context, p *planned, dev *spmm.Device, a formats.Encoded, b *formats.Dense[T], o spmm.Options, way Way,
 ) error {
@@ -179,7 +179,7 @@ func (p *planned) quiet(context.Context) {}
 
 func (p *planned) describe(ctx context.Context, r *Result) error {
 	i := p.info()
-	r.Chosen, r.Variant, r.EncodeS = i.Format, i.Variant, i.EncodeTime.Seconds()
+	r.Chosen, r.Variant, r.Kernel, r.EncodeS = i.Format, i.Variant, i.Kernel, i.EncodeTime.Seconds()
 	if p.several {
 		r.Split = i.Split.String()
 	}

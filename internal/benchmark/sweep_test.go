@@ -413,7 +413,7 @@ func TestWaysOfGroups(t *testing.T) {
 	}
 }
 
-// A matrix streams to a device of which little may be used.
+// A matrix streams to a device whose memory may hardly be used.
 func TestStreams(t *testing.T) {
 	s := small()
 	s.Products[0].Matrices, s.Products[0].Columns = []string{"gen:uniform,rows=3000,density=0.1"}, []int{8}

@@ -24,8 +24,23 @@ type Packed struct {
 	Matrix    *Matrix    // with elements of the variant's storage type
 	Data      *spec.Packed
 	Block     int           // if not 0, Data has this many rows only, and the others are packed in blocks of as many
+	Exact     bool          // no other variant than Variant multiplies
 	Adopted   bool          // Data shares memory with the matrix as it came
 	Took      time.Duration // packing
+}
+
+// Runs returns the variant that multiplies a part of the matrix, as it is packed, in a problem.
+func (p *Packed) Runs(part *spec.Packed, q spec.Problem) *spec.Variant {
+	return Runs(p.Kernel, p.Variant, p.Exact, part, q)
+}
+
+// Runs decides which variant multiplies, in a problem, a matrix that is packed for v: predictions, launches and
+// reports go by it.
+func Runs(k *spec.Format, v *spec.Variant, exact bool, e *spec.Packed, q spec.Problem) *spec.Variant {
+	if exact {
+		return v
+	}
+	return k.Runs(v, e, q)
 }
 
 // CannotHold is the error of a format that cannot hold a matrix.
@@ -40,7 +55,8 @@ func (e CannotHold) Unwrap() error { return e.error }
 
 // Refusal tells whether an error is about one way to multiply, so that another may do.
 func Refusal(err error) bool {
-	return errors.As(err, new(CannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrCompile) ||
+	return errors.As(err, new(CannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err,
+		backend.ErrCompile) ||
 		errors.Is(err, backend.ErrOutOfMemory)
 }
 
@@ -171,7 +187,9 @@ func (p *Packed) Rows(lo, hi int, v *spec.Variant) (*Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rows.packed(p.Kernel, v, data, start), nil
+	part := rows.packed(p.Kernel, v, data, start)
+	part.Exact = p.Exact
+	return part, nil
 }
 
 // PartRows rounds the rows of a part up so that no panel is cut: to a multiple of the rows that the format keeps

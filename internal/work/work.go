@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Work is a matrix to multiply with, and how.
@@ -21,7 +22,7 @@ type Work struct {
 	Reordered bool       // A's entries are in another order than the caller's; A shares no memory with those
 	Precision dtype.Type // of A's values and of B
 	Format    string     // the format that is asked for; "": any
-	Variant   string     // the variant that is asked for; "": any
+	Variant   string     // the kernel or variant that is asked for (see Options); "": any
 	Cols      int        // columns of B to choose for
 	Tune      bool
 	P         rfx.P   // of reproducible mode, or AutoP; 0: fast mode
@@ -102,6 +103,11 @@ func (w *Work) quantised(a formats.Encoded, q *formats.Quantised, o Options) err
 	}
 	w.A = NewQuantised(q)
 	return nil
+}
+
+// AsksFor tells whether the work asks for a variant's kernel, and for its tile if it names one.
+func (w *Work) AsksFor(v *spec.Variant) bool {
+	return !v.Any && v.Kind != nil && (w.Variant == v.Kind.Name || w.Variant == v.KernelName())
 }
 
 // Of returns the same work with another matrix: some rows of A, or A in another form.
