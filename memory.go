@@ -26,8 +26,9 @@ func init() {
 	}
 }
 
-// Memory returns the buffer that a row-major tensor of one device in one block lies in, and the bytes from the start of a row to the
-// next: for programs that use package backend, or exchange it with other devices. It is valid until Close of the tensor.
+// Memory returns the buffer that a row-major tensor of one device in one block lies in, and the bytes from the start of
+// a row to the next: for programs that use package backend, or exchange it with other devices. It is valid until Close
+// of the tensor.
 func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) {
 	one, err := plan.OneTensor(tensorOf(t))
 	if one == nil {
@@ -36,5 +37,6 @@ func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) {
 	return one.Memory()
 }
 
-// Backend returns the device as package backend has it; of several, the first. It stays the Device's: closing it is Close's.
+// Backend returns the device as package backend has it; of several, the first. It stays the Device's: closing it is
+// Close's.
 func (d *Device) Backend() backend.Device { return d.first().Device }

@@ -159,7 +159,7 @@ func (p *Plan) place(ctx context.Context, o work.Options, runs bool) (err error)
 	return nil
 }
 
-// check refuses options that cannot be heeded, and returns those of Multiply as package plan takes them.
+// check refuses options that cannot be heeded, and returns those of Multiply as package work has them.
 func (o Options) check(elements dtype.Type) (work.Options, error) {
 	m := o.Multiply
 	switch {

@@ -1,5 +1,5 @@
-// Package access gives other packages of this module what the root's types hold: package dist, which multiplies with
-// package plan itself, needs it. The root sets the functions when the program starts; their arguments are its types.
+// Package access gives other packages of this module what the root's types hold. Package dist needs it. The root sets
+// the functions when the program starts; their arguments are its types.
 package access
 
 import (
@@ -13,6 +13,6 @@ var (
 	Device func(dev any) (*device.Device, error)
 	// Tensor returns what an spmm.Operand of a device by itself holds, nil if there is none.
 	Tensor func(operand any) *tensor.Tensor
-	// Options returns spmm.Options as package plan takes them, validated.
+	// Options returns spmm.Options as package work has them, validated.
 	Options func(options any) (work.Options, error)
 )

@@ -48,8 +48,8 @@ type description struct {
 	SHA256 string `json:"sha256"` // of that file
 }
 
-// Open makes the folder, or reads the state that is there and its step, which must be of the same job and not beyond its
-// last step. Where there is none the step is 0.
+// Open makes the folder, or reads the state that is there and its step, which must be of the same job and not beyond
+// its last step. Where there is none the step is 0.
 func (f *Folder) Open(last int) (x *formats.Dense[float32], step int, err error) {
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
 		return nil, 0, withoutPath(err)
