@@ -1,4 +1,4 @@
-// Where rows are cut for the devices of a group: so that their parts are predicted to take as long.
+// Where rows are cut for several devices: so that their parts are predicted to take as long.
 
 package many
 

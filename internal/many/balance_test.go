@@ -1,4 +1,4 @@
-// Rows are cut for a group's devices by what the device model predicts, not by their entries alone.
+// Rows are cut for several devices by what the device model predicts, not by their entries alone.
 
 package many_test
 

@@ -1,4 +1,4 @@
-// How a group's devices share a matrix: which way it is split, where it is cut, and its parts on the devices.
+// How several devices share a matrix: which way it is split, where it is cut, and its parts on the devices.
 
 package many
 

@@ -1,4 +1,4 @@
-// What moving B between the devices of a group takes: by the rate of their links, which is measured once.
+// What moving B between several devices takes: by the rate of their links, which is measured once.
 
 package many
 

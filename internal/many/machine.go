@@ -1,5 +1,10 @@
-// What one device and several have in common, which the front door works with: a prepared matrix, dense matrices, sequences.
-
+// Package many is one device and several behind one interface, by which the front door works with either: a prepared
+// matrix (Matrix), dense matrices (Operand), sequences (Recorder).
+//
+// Several devices of one process multiply together: each does some columns of B and C with all of A, or some rows of A
+// and C with all of B. Prepare decides how (divide.go, balance.go, link.go) and makes a package plan's Plan for each
+// device. Plan has them multiply (multiply.go, run.go, overlap.go), Tensor is a dense matrix in parts, or all of it on
+// some (tensor.go), which are copied from device to device (peers.go). A device by itself is in one.go.
 package many
 
 import (
@@ -19,7 +24,7 @@ import (
 	"github.com/spmmrun/spmm/internal/values"
 )
 
-// Matrix is a sparse matrix that was prepared: a Plan on one device, a *Plan on several. Its methods may be called from
+// Matrix is a sparse matrix that was prepared: a plan.Plan on one device, a Plan on several. Its methods may be called from
 // any goroutine; multiplications run one after another.
 type Matrix interface {
 	Describe() plan.Info
@@ -48,7 +53,7 @@ type Operand interface {
 	Close() error
 }
 
-// Recorder is a sequence of multiplications: a Sequence on one device, a *Sequence on several.
+// Recorder is a sequence of multiplications: a plan.Sequence on one device, a Sequence on several.
 type Recorder interface {
 	Add(p Matrix, alpha float64, b Operand, beta float64, c Operand, e Epilogue) error
 	AddValues(p Matrix, values Operand) error

@@ -1,4 +1,4 @@
-// Products of a group with B and C in the host's memory: each device copies its part of B, multiplies, and copies its part of C back.
+// Products on several devices with B and C in the host's memory: each device copies its part of B, multiplies, and copies its part of C back.
 
 package many
 

@@ -1,4 +1,4 @@
-// Copies between the devices of a group: directly where a device can reach the other's memory, else through the host's.
+// Copies between several devices: directly where a device can reach the other's memory, else through the host's.
 
 package many
 

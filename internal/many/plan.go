@@ -1,5 +1,4 @@
-// Several devices that multiply together: each does some columns of B and C with all of A, or some rows of A and C with
-// all of B.
+// A sparse matrix on several devices: preparing it, what there is to know of it, and new values.
 
 package many
 
@@ -44,8 +43,8 @@ func (s Sharing) Validate() error {
 	return nil
 }
 
-// groupPlans counts the plans of groups.
-var groupPlans atomic.Int64
+// plansMade counts plans.
+var plansMade atomic.Int64
 
 // Plan is a matrix on several devices. Its methods may be called from any goroutine; multiplications run one after
 // another.
@@ -108,7 +107,7 @@ func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.O
 	if err != nil {
 		return nil, err
 	}
-	g := &Plan{number: groupPlans.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
+	g := &Plan{number: plansMade.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
 	rows, cols := w.A.Dims()
 	g.all = whole{plan.Sides{Rows: rows, Cols: cols, Right: o.Right}, w.A.NNZ()}
 	if s.split == work.ByRows {

@@ -1,4 +1,4 @@
-// Products of a group with tensors: what does not lie where the split needs it is brought there, and all devices multiply.
+// Products on several devices with tensors: what does not lie where the split needs it is brought there, and all devices multiply.
 
 package many
 
@@ -256,7 +256,7 @@ func (g *Plan) inPlace(r role, n int, t *Tensor, b, c dtype.Type) (bool, error) 
 		return false, fmt.Errorf("shapes do not fit: it is %d×%d, want %d×%d", t.Rows, t.Cols, s.Rows, s.Cols)
 	}
 	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *plan.Plan) bool { return !slices.Contains(t.devs, p.Device()) }) {
-		return false, errors.New("a tensor is on the devices of another group")
+		return false, errors.New("a tensor is on other devices")
 	}
 	return g.lies(r, t, g.boxes(s, at), b, c)
 }

@@ -1,4 +1,4 @@
-// Sequences on a group: each device runs its parts of the multiplications, which need nothing from other devices.
+// Sequences on several devices: each device runs its parts of the multiplications, which need nothing from other devices.
 
 package many
 
@@ -17,7 +17,7 @@ import (
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
-// Sequence is a sequence on each device of a group.
+// Sequence is a sequence on each of several devices.
 type Sequence struct {
 	devs []*device.Device
 
@@ -54,7 +54,7 @@ func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Ope
 		return err
 	}
 	if !slices.Equal(s.devs, b.devs) || !slices.Equal(s.devs, c.devs) || len(p.plans) != len(s.devs) || p.plans[0].Device() != s.devs[0] {
-		return errors.New("a plan or a tensor is on the devices of another group")
+		return errors.New("a plan or a tensor is on other devices")
 	}
 	es, err := p.recordable(b, c, e)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Dense matrices on the devices of a group: in parts, or all of it on each device or on one.
+// Dense matrices on several devices: in parts, or all of it on each device or on one.
 
 package many
 
@@ -16,7 +16,7 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Placement says where a matrix lies on the devices of a group.
+// Placement says where a matrix lies on several devices.
 type Placement int
 
 // The placements.
@@ -27,7 +27,7 @@ const (
 	ByRow                        // some rows on each device
 )
 
-// On is all of the matrix on device i of the group. Where i is negative it is no place.
+// On is all of the matrix on device i. Where i is negative it is no place.
 func On(i int) Placement {
 	if i < 0 {
 		return nowhere
@@ -53,7 +53,7 @@ func (p Placement) String() string {
 	return fmt.Sprintf("on device %d", int(p)-1)
 }
 
-// check refuses what is no place in a group of so many devices.
+// check refuses what is no place on so many devices.
 func (p Placement) check(devices int) error {
 	if p < ByRow || int(p) > devices {
 		return fmt.Errorf("placement %v: there are %d devices", p, devices)
@@ -78,7 +78,7 @@ func (b box) and(x box) box {
 	return box{max(b.r0, x.r0), min(b.r1, x.r1), max(b.c0, x.c0), min(b.c1, x.c1)}
 }
 
-// Tensor is a dense matrix on the devices of a group, row-major, of which each device has a box, or none. Its contents
+// Tensor is a dense matrix on several devices, row-major, of which each device has a box, or none. Its contents
 // are undefined until they are written.
 type Tensor struct {
 	tensor.Shape // of all of it
@@ -133,7 +133,7 @@ func NewReplicated(devs []*device.Device, s tensor.Shape) (*Tensor, error) {
 	return newTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
 }
 
-// NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
+// NewTensor allocates a tensor on the plan's devices. Parts are cut as the plan cuts B and C of that size.
 func (g *Plan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 	if err := at.named(len(g.plans)); err != nil {
 		return nil, err
