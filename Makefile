@@ -203,8 +203,8 @@ windows-webgpu:
 		$(GO) build -tags webgpu -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun.exe ./cmd/spmmrun
 	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) vet -tags webgpu ./portable/webgpu
 
-# The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once. Go test
-# keeps results of packages on the machine itself; make test FRESH=1 runs these, too.
+# The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once.
+# Go test keeps results of packages on the machine itself; make test FRESH=1 runs these, too.
 FRESH ?=
 TESTS = $(GO) run ./tools/tests run $(if $(FRESH),-fresh)
 .PHONY: test test-all test-needs

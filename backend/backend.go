@@ -28,8 +28,8 @@ const (
 type Driver interface {
 	// Name is the word users choose the backend by: "cuda", "vulkan", "webgpu", "cpu".
 	Name() string
-	// Devices lists what is present. No driver or no device is ErrUnavailable, said with the
-	// reason and what to do about it.
+	// Devices lists the devices that are present. Without a driver or a device the error is ErrUnavailable, with the
+	// reason and a remedy.
 	Devices(ctx context.Context) ([]Info, error)
 	// Open makes the device usable. The caller closes it.
 	Open(ctx context.Context, info Info) (Device, error)
@@ -51,18 +51,17 @@ type Device interface {
 	// CheckLaunch) means that none runs. Repeated calls allocate nothing on the heap where the binding
 	// allows it.
 	//
-	// When the context ends, Run returns its error within some 100 ms, and what the launches write is
-	// undefined. The device may still be working then. Whatever is called next that uses its memory or
-	// frees something (Run, Read, Write, Close of a buffer, a kernel or the device) waits until it is idle,
-	// so that nothing is used or freed that it works on; lists of launches are submitted in parts of some
-	// 50 ms, so that only one long launch makes this wait long. Run, Read and Write end their wait when
-	// their own context ends. Alloc and Load wait only where the driver does.
+	// When the context ends, Run returns its error within some 100 ms, and what the launches write is undefined. The
+	// device may still be working then. The next call that uses its memory or frees something (Run, Read, Write, Close of
+	// a buffer, a kernel or the device) waits until it is idle, so that nothing in use is freed. Lists of launches are
+	// submitted in batches of some 50 ms, so only one long launch makes this wait long. Run, Read and Write end their wait
+	// when their own context ends. Alloc and Load wait only where the driver does.
 	Run(ctx context.Context, launches ...Launch) (Timing, error)
-	// Start is Run without the wait: it returns when all launches are submitted, and the launches belong to
-	// the caller again. What is started first runs first, whichever call it was; Run, Read, Write and every
-	// Close wait for what was started before them. Where a queue is full, Start waits for room in it, and
-	// ends with the context's error if that ends first; a context that ends after Start has returned changes
-	// nothing. A Pending that nobody waits for costs nothing once it is done.
+	// Start is Run without the wait: it returns when all launches are submitted, and the launches belong to the caller
+	// again. Calls run in the order in which they were started; Run, Read, Write and every Close wait for all that was
+	// started before them. Where a queue is full, Start waits for room in it, and ends with the context's error if that
+	// ends first; a context that ends after Start has returned changes nothing. A Pending that nobody waits for costs
+	// nothing once it is done.
 	Start(ctx context.Context, launches ...Launch) (Pending, error)
 	// Record checks launches as Run does and keeps a copy of them, to be run any number of times: in one
 	// submission where the API can prepare one (a CUDA graph, a Vulkan command buffer). The caller closes it.
@@ -94,14 +93,14 @@ type Launch struct {
 	Params []byte   // the kernel's parameter block, little-endian; at most MaxParams
 	Maps   []TileMap
 	// Unread and Unwritten have bit i set if this launch does not read, or write, argument i, although its kernel may: C
-	// where beta is 0, a workspace that nothing needs. A device that knows may let launches run side by side.
+	// where beta is 0, a workspace that nothing needs. The device may then let launches run side by side.
 	Unread, Unwritten uint32
 }
 
 // TileMap describes an argument as a row-major matrix of 16-bit elements, for PTX that copies tiles of it to shared
 // memory by bulk tensor copies (compute capability 9.0). The rows of a tile lie there side by side, and are zero past
-// the matrix. Of tiles of 64 columns, 16-byte chunks are exchanged by the row mod 8; of 32, by row / 2 mod 4; of 16, by
-// row / 4 mod 2; of 8 they lie as they are.
+// the matrix. In tiles of 64 columns, 16-byte chunks are exchanged (swizzled) by the row mod 8; of 32, by row / 2 mod
+// 4; of 16, by row / 4 mod 2; of 8, not at all.
 type TileMap struct {
 	Arg        int // the argument that holds the matrix
 	Rows, Cols uint32
@@ -129,7 +128,7 @@ func (t Timing) Best() time.Duration {
 // Code is a kind of compiled kernel.
 type Code uint8
 
-// What a device may load.
+// The kinds of code that devices load.
 const (
 	CodeGo    Code = iota + 1 // a Go function: Binary.Func
 	CodePTX                   // NVIDIA PTX text
@@ -169,11 +168,11 @@ type Binary struct {
 	Args     int
 	ReadOnly uint32 // bit i: argument i is only read
 	// Early has bit i set if the code may read argument i before the launches before it are done. It waits for them before
-	// all else that it reads or writes (in PTX by griddepcontrol.wait), and lets the next launch begin only after that. A
+	// it reads or writes anything else (in PTX by griddepcontrol.wait), and lets the next launch begin only after that. A
 	// device may then begin a launch while the one before still runs, if that one does not write these arguments.
 	Early      uint32
 	ParamBytes int
-	Maps       int       // tensor maps (PTX); a launch brings one TileMap for each
+	Maps       int       // tensor maps (PTX); a launch has one TileMap for each
 	Local      [3]uint32 // invocations of one workgroup
 	Shared     uint32    // bytes of dynamic shared memory (PTX)
 	Spec       []SpecConst
@@ -231,10 +230,10 @@ type Caps struct {
 	Int8           bool  // 8-bit integers in storage and arithmetic
 	F64            bool  // 64-bit floats, and room for the parameters of kernels for them
 	Units          int   // multiprocessors, compute units or cores; 0 if unknown
-	// Lanes: elements of f16 matrices of 16×8×16 and of their f32 sums lie in lanes as those of PTX's mma.m16n8k16 do,
-	// the first operand's row by row: lane 4g + t has of it rows g and g + 8, of the second operand column g, each at k =
-	// 2t, 2t+1, 2t+8, 2t+9; of sums rows g and g + 8, columns 2t and 2t+1. Kernels may then make operands lane by lane.
-	// Vulkan does not say; it is looked at.
+	// Lanes: elements of f16 matrices of 16×8×16 and of their f32 sums lie in lanes as those of PTX's mma.m16n8k16 do, the
+	// first operand's row by row: lane 4g + t has of it rows g and g + 8, of the second operand column g, each at k = 2t,
+	// 2t+1, 2t+8, 2t+9; of sums rows g and g + 8, columns 2t and 2t+1. Kernels may then make operands lane by lane. Vulkan
+	// does not report this; the backend measures it.
 	Lanes bool
 }
 

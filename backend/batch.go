@@ -14,8 +14,8 @@ type Pace struct {
 // Known reports whether the kernel has run, so that its speed is known.
 func (p *Pace) Known() bool { return p.perGroup > 0 }
 
-// Batch predicts how long the launches take that a device is about to submit together, from the speed of those before.
-// The zero value is an empty batch. It is not safe for concurrent use.
+// Batch predicts the time of launches that a device is about to submit together, from the speed of earlier ones. The
+// zero value is an empty batch. It is not safe for concurrent use.
 type Batch struct {
 	serial  uint64
 	time    float64 // predicted nanoseconds, of kernels that have run before
@@ -40,7 +40,7 @@ func (b *Batch) Add(p *Pace, groups [3]uint32, limit time.Duration) (full bool) 
 	return b.time >= float64(limit)
 }
 
-// Done ends the batch, which took so long, and empties it.
+// Done ends the batch, which took this time, and empties it.
 func (b *Batch) Done(took time.Duration) {
 	b.serial++
 	if ns := float64(max(took, 1)); b.unknown != nil {

@@ -17,7 +17,8 @@ func Bytes[T Plain](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// View returns b, whose start must be aligned for T, as a slice of as many whole T as fit.
+// View returns b, whose start must be aligned for T, as a slice of whole elements; a partial one at the end is left
+// out.
 func View[T Plain](b []byte) []T {
 	var t T
 	if n := len(b) / int(unsafe.Sizeof(t)); n > 0 {

@@ -64,8 +64,8 @@ func CheckBinary(b *Binary, c *Caps) error {
 	return nil
 }
 
-// CheckLaunch holds a launch of a kernel loaded from b against it and the device: the number of arguments,
-// the size of the parameter block, the tensor maps, the grid. Whose buffers they are is for the backend to check.
+// CheckLaunch checks a launch of a kernel loaded from b: the number of arguments, the size of the parameter block, the
+// tensor maps, the grid. The backend checks that the buffers are its own.
 func CheckLaunch(l *Launch, b *Binary, c *Caps) error {
 	if len(l.Args) != b.Args {
 		return fmt.Errorf("kernel %s: launched with %d arguments, it takes %d", b.Name, len(l.Args), b.Args)

@@ -9,22 +9,22 @@ import (
 	"math"
 )
 
-// Importer is a Device whose kernels run on memory that somebody else allocated.
+// Importer is a Device whose kernels also run on memory that the program allocated.
 type Importer interface {
-	// Import returns a buffer of that many bytes at an address of the device, a multiple of 4. The memory stays its
-	// owner's: it must outlive the buffer, and Close of the buffer, which waits until the device is idle, does not free
-	// it. Addresses at which the device has no such memory are an error.
+	// Import returns a buffer of this size at an address of the device, a multiple of 4. The memory stays its owner's: it
+	// must outlive the buffer, and Close of the buffer, which waits until the device is idle, does not free it. Addresses
+	// at which the device has no such memory are an error.
 	Import(address uintptr, bytes int64) (Buffer, error)
 }
 
-// Streamer is a Device that can work on a stream, a queue of the API's, which somebody else made.
+// Streamer is a Device that can work on a stream (a queue of the API) that the program made.
 type Streamer interface {
-	// UseStream has all that comes next go to the stream of that handle, in order with its owner's work there; 0: to
-	// the device's own again. It waits for what the device has begun. The stream must outlive its use.
+	// UseStream submits all further work to the stream of that handle, in order with its owner's work there; 0: to the
+	// device's own again. It first waits for the work that was submitted. The stream must outlive its use.
 	UseStream(ctx context.Context, stream uintptr) error
 }
 
-// Sharer is a Device on whose memory other libraries of its API work too, such as NCCL, in streams other than its own.
+// Sharer is a Device whose memory other libraries of its API, such as NCCL, can use in streams of their own.
 type Sharer interface {
 	// Unique returns 16 bytes that no other device has, on any machine.
 	Unique() ([16]byte, error)
@@ -32,7 +32,7 @@ type Sharer interface {
 	Address(b Buffer) (uintptr, error)
 	// Within calls f on a thread on which the device's context is current.
 	Within(f func() error) error
-	// NewStream makes a stream whose work goes before that of the device's own where both have some.
+	// NewStream makes a stream with priority over the device's own.
 	NewStream() (Stream, error)
 }
 
@@ -40,16 +40,16 @@ type Sharer interface {
 type Stream interface {
 	// Handle is its handle in the API.
 	Handle() uintptr
-	// Done tells whether all that was submitted to it is done, or why it failed.
+	// Done tells whether all work submitted to it is done, or why it failed.
 	Done() (bool, error)
 	// Close frees the stream. A second call does nothing.
 	Close() error
 }
 
-// HostAllocator is a Device with memory of the host that it copies from and to by itself.
+// HostAllocator is a Device that allocates page-locked host memory, from and to which it copies by itself.
 type HostAllocator interface {
-	// AllocHost returns host memory of that many bytes with undefined contents. Its use as Buffer.Write's or
-	// Buffer.Read's p makes these as fast as the bus.
+	// AllocHost returns host memory of this size with undefined contents. With it as p, Buffer.Write and Buffer.Read are
+	// as fast as the bus.
 	AllocHost(bytes int64) (HostMemory, error)
 }
 
@@ -61,27 +61,26 @@ type HostMemory interface {
 	Close() error
 }
 
-// LineCopier is a Buffer that copies lines which lie at regular distances.
+// LineCopier is a Buffer that copies lines at regular distances.
 type LineCopier interface {
 	Buffer
-	// WriteLines copies the lines from p to the buffer, ReadLines copies them back. Between the lines, p stays as it is;
-	// the buffer does if it was imported, else what lies there is undefined.
+	// WriteLines copies the lines from p to the buffer, ReadLines copies them back. Between the lines p is unchanged, and
+	// so is an imported buffer; in other buffers these bytes become undefined.
 	WriteLines(ctx context.Context, l Lines, p []byte) error
 	ReadLines(ctx context.Context, l Lines, p []byte) error
 }
 
-// Lines says where the bytes lie that are copied: Count lines of Width bytes, line i at offset Off + i·Pitch of a
-// buffer and at offset i·HostPitch of the host's memory.
+// Lines says which bytes are copied: Count lines of Width bytes, line i at offset Off + i·Pitch of a buffer and at
+// offset i·HostPitch of the host's memory.
 type Lines struct {
 	Off, Pitch, HostPitch, Width int64
 	Count                        int
 }
 
-// SideWriter is a Buffer that is written while launches run which do not use it.
+// SideWriter is a Buffer that can be written while launches run that do not use it.
 type SideWriter interface {
 	Buffer
-	// WriteAside is Write that does not wait for what was started or runs, nor make launches wait. Nothing may use the
-	// buffer meanwhile.
+	// WriteAside is Write that neither waits for launches nor makes them wait. Nothing may use the buffer meanwhile.
 	WriteAside(ctx context.Context, off int64, p []byte) error
 }
 
@@ -91,16 +90,16 @@ type PeerCopier interface {
 	Buffer
 	// CanCopyFrom tells whether it copies from that buffer.
 	CanCopyFrom(src Buffer) bool
-	// CopyFrom copies lines of src, after what was started on both devices, and returns when they are copied. Nobody may
-	// write src meanwhile. The lines of a buffer must not overlap those of the same buffer.
+	// CopyFrom copies lines of src after all that was started on both devices, and returns when they are copied. Nobody
+	// may write src meanwhile. The lines of a buffer must not overlap those of the same buffer.
 	CopyFrom(ctx context.Context, src Buffer, l PeerLines) error
 	// CopyFromAside is CopyFrom that runs at the same time as started launches of both devices, which must not touch these
 	// lines; it may wait for that.
 	CopyFromAside(ctx context.Context, src Buffer, l PeerLines) error
 }
 
-// PeerLines says where the bytes lie that go from one buffer to another: Count lines of Width bytes, line i at offset
-// Off + i·Pitch of the buffer that is written and at SrcOff + i·SrcPitch of the one that is read.
+// PeerLines says which bytes are copied from one buffer to another: Count lines of Width bytes, line i at offset Off +
+// i·Pitch of the buffer that is written and at SrcOff + i·SrcPitch of the one that is read.
 type PeerLines struct {
 	Off, Pitch, SrcOff, SrcPitch, Width int64
 	Count                               int
@@ -136,7 +135,7 @@ func (l Lines) Check(size int64, n int) error {
 	return nil
 }
 
-// CheckAddress refuses what no device can import: nothing at all, bytes that are not words, and an end past the last
+// CheckAddress refuses memory that no device can import: an empty range, a part of a word, an end past the last
 // address.
 func CheckAddress(address uintptr, bytes int64) error {
 	switch {

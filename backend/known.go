@@ -18,8 +18,8 @@ var known = []struct{ name, pkg string }{
 	{"webgpu", module + "portable/webgpu"},
 }
 
-// NotImported lists the project's backends that this program does not import, sorted by name. Find says
-// of each which import adds it.
+// NotImported lists the project's backends that this program does not import, sorted by name. Find's error names the
+// import that adds each.
 func NotImported() []string {
 	var names []string
 	for _, k := range known {

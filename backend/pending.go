@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Pending is launches that were started. Its method may be called from any goroutine, any number of times.
+// Pending stands for launches that were started. Its method may be called from any goroutine, any number of times.
 type Pending interface {
 	// Wait returns when the launches are done: how long they took, Host being the time from Start on, or why
 	// they failed. Later calls return the same. When the context ends first, Wait returns its error within some
@@ -22,11 +22,11 @@ type Pending interface {
 
 // Recording is a list of launches to be run again and again. Its methods may be called from any goroutine.
 type Recording interface {
-	// Run and Start do what Device's do. They refuse to run anything once a buffer or a kernel of the recording, or
-	// the device, is closed. Where it is not known how long the launches take, the first call may run them as a list to
-	// learn that, and Start wait for it; later ones submit parts that are prepared, of some 50 ms like a list's: so
-	// a recording that is shorter is one submission, and of one that is cancelled at most two such parts are still to be
-	// done. Repeated calls of Run allocate nothing on the heap where the binding allows it.
+	// Run and Start do what Device's do. They refuse to run anything once a buffer or a kernel of the recording, or the
+	// device, is closed. If the launches' time is not known, the first call may run them as a list to measure it, and
+	// Start may wait for that. Later calls submit prepared batches of some 50 ms, as a list does: a shorter recording is
+	// one submission, and a cancelled one has at most two batches still to run. Repeated calls of Run allocate nothing on
+	// the heap where the binding allows it.
 	Run(ctx context.Context) (Timing, error)
 	Start(ctx context.Context) (Pending, error)
 	// Close waits until the recording is not running, and frees it. A second call does nothing.
@@ -40,7 +40,7 @@ type done Timing
 
 func (d done) Wait(context.Context) (Timing, error) { return Timing(d), nil }
 
-// Ticket is a Pending for devices that must be looked at to learn whether they are done.
+// Ticket is a Pending for devices that must be polled.
 type Ticket struct {
 	look    func()
 	begun   time.Time
@@ -53,7 +53,7 @@ type outcome struct {
 }
 
 // NewTicket returns a ticket for launches whose Start was called at the time begun. Wait calls look now and then, from
-// any goroutine: it looks at the device, unless that is in use, and has Finish called for what is done.
+// any goroutine: look polls the device, unless that is in use, and has Finish called for the launches that are done.
 func NewTicket(begun time.Time, look func()) *Ticket { return &Ticket{look: look, begun: begun} }
 
 // Finish says that the launches are done, and how long the device worked, or why they failed. Only the first call
@@ -103,7 +103,7 @@ func CloneLaunches(launches []Launch) []Launch {
 // Empty reports whether the launch's grid has a zero side.
 func (l *Launch) Empty() bool { return l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 }
 
-// Replay returns a Recording that gives a copy of the launches to the device's Run and Start each time. It is for
+// Replay returns a Recording that passes a copy of the launches to the device's Run and Start each time. It is for
 // devices whose API prepares nothing: the caller has checked the launches.
 func Replay(d Device, launches []Launch) Recording {
 	r := &replay{d: d}

@@ -12,8 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// Container is an encoded matrix as a file holds it. One that was read has not been checked: Format.Open
-// does.
+// Container is an encoded matrix as a file holds it. After reading it is unchecked: Format.Open checks it.
 type Container struct {
 	Format     string
 	Version    int // of the format's arrays
@@ -35,8 +34,8 @@ type Elem interface {
 	uint8 | uint32 | int32 | int64 | half.F16 | half.BF16 | float32 | float64
 }
 
-// Fields are a matrix's numbers and arrays, by the names they have in files. Pointers are to the matrix's
-// own, so that they serve to read and to set it.
+// Fields are a matrix's numbers and arrays, by the names they have in files. Pointers are to the matrix's own fields,
+// so that the matrix can be read and set through them.
 type Fields struct {
 	Version    int // of the arrays; it changes with what they mean
 	Oldest     int // the earliest version that is still read; 0: none but Version
@@ -56,7 +55,7 @@ type Field struct {
 	since int // the version that it came with; files of earlier ones do not have it
 }
 
-// Since says in which version an array came. Files of earlier ones do not have it: it is empty then.
+// Since says which version introduced an array. In files of earlier versions it is empty.
 func (f Field) Since(version int) Field {
 	f.since = version
 	return f

@@ -12,9 +12,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// Convert returns a with elements of type D: a itself if it has them already, else a matrix that shares
-// a's RowPtr and ColIdx, its values rounded to nearest, ties to even. What is out of D's range becomes
-// infinite.
+// Convert returns a with elements of type D: a itself if it has them already, else a matrix that shares a's RowPtr and
+// ColIdx, its values rounded to nearest, ties to even. Values out of D's range become infinite.
 func Convert[D Value](a Sparse) *CSR[D] {
 	return Dispatch(a, convert[D, half.F16], convert[D, half.BF16], convert[D, float32], convert[D, float64])
 }

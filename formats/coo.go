@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Duplicates says what becomes of several entries at one place.
+// Duplicates says how several entries at one place are treated.
 type Duplicates uint8
 
 const (

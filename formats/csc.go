@@ -9,9 +9,8 @@ import (
 )
 
 // CSC is a sparse matrix in compressed sparse columns: the entries of column j are RowIdx and Val at ColPtr[j] to
-// ColPtr[j+1], their rows strictly ascending. These are the arrays of its transpose in CSR. Kernels multiply from
-// rows, so that it serves to hold what is stored by columns: Sparse counts once through it, and its transpose is there
-// already.
+// ColPtr[j+1], their rows strictly ascending. These are the arrays of its transpose in CSR. Kernels read rows, so a CSC
+// only holds a matrix that is stored by columns: Sparse makes a CSR of it, and its transpose needs no work.
 type CSC[T Value] struct {
 	Rows, Cols int
 	ColPtr     []int64 // Cols+1 offsets, the first 0, the last len(Val)

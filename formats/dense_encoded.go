@@ -53,8 +53,8 @@ func (a *CSR[T]) Full() (*Dense[T], error) {
 	return &Dense[T]{Rows: a.Rows, Cols: a.Cols, LD: a.Cols, Data: a.Val}, nil
 }
 
-// DenseTo returns a dense matrix with elements stored as t (F16, BF16, F32 or F64; TF32 means F32), converted as
-// ConvertDense does where it has others. What is in another format is returned as it is.
+// DenseTo returns a dense matrix with elements stored as t (F16, BF16, F32 or F64; TF32 means F32), converted by
+// ConvertDense if necessary. A matrix in another format is returned unchanged.
 func DenseTo(a Encoded, t dtype.Type) Encoded {
 	if a.Format() != denseName || a.Type() == t.Storage() {
 		return a
@@ -96,8 +96,8 @@ func (d *Dense[T]) NNZ() int64 { return int64(d.Rows) * int64(d.Cols) }
 // Type returns the element type.
 func (d *Dense[T]) Type() dtype.Type { return TypeOf[T]() }
 
-// Sparse returns the CSR matrix that stores every element of d. It shares d's elements where these are its rows one
-// after the other. ToCSR leaves zeros out.
+// Sparse returns the CSR matrix that stores every element of d. It shares d's elements if d is row-major without
+// padding. ToCSR leaves zeros out.
 func (d *Dense[T]) Sparse() Sparse {
 	d = d.Compact()
 	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1), ColIdx: make([]int32, len(d.Data)),
@@ -115,7 +115,7 @@ func (d *Dense[T]) Sparse() Sparse {
 	return a
 }
 
-// Compact returns d in row-major order without padding: a view where it lies so, else a copy.
+// Compact returns d in row-major order without padding: d itself if it is so, else a copy.
 func (d *Dense[T]) Compact() *Dense[T] {
 	if d.ColMajor || d.LD != d.Cols {
 		d = d.Layout(false, 0)
@@ -145,7 +145,7 @@ func (d *Dense[T]) WithValues(values []T) Encoded {
 // WithoutValues returns the matrix of d's size that has no elements, and is not valid: it serves WithValues alone.
 func (d *Dense[T]) WithoutValues() Encoded { return d.WithValues(nil) }
 
-// Fields names the array: "values", the rows of d one after the other. Where d lies otherwise that is a copy.
+// Fields names the array: "values", the rows of d one after the other: a copy if d has another layout.
 func (d *Dense[T]) Fields() Fields {
 	if d.ColMajor || d.LD != d.Cols || len(d.Data) != d.Rows*d.Cols {
 		d = d.Compact()

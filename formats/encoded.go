@@ -18,14 +18,14 @@ type Encoded interface {
 	Dims() (rows, cols int)
 	NNZ() int64
 	Type() dtype.Type
-	// Validate checks arrays that somebody else made.
+	// Validate checks the arrays.
 	Validate() error
 	// Sparse decodes: it returns exactly the matrix that was encoded. The arrays must be valid.
 	Sparse() Sparse
 	// Fields returns the matrix's numbers and arrays by the names they have in files.
 	Fields() Fields
-	// PanelRows returns the number of rows of a panel: neighbouring rows (in a format that reorders them, rows
-	// that are multiplied together) which fetch a row of B once for all of them. It is 1 for CSR.
+	// PanelRows returns the number of rows of a panel: neighbouring rows (in a format that reorders rows: rows that are
+	// multiplied together) that fetch a row of B once for all of them. It is 1 for CSR.
 	PanelRows() int
 	// PanelCols appends to dst the columns stored for panel p, which are the rows of B that it fetches.
 	// Padding may repeat some. The arrays must be valid.
@@ -50,14 +50,14 @@ type Option struct {
 	Usage   string
 }
 
-// Detail is a figure that a format has for a matrix besides Stats, under the name its paper gives it.
+// Detail is a further figure of a format for a matrix, under the name that its paper uses.
 type Detail struct {
 	Name  string
 	Value float64
 }
 
-// MaxSlots is the most value slots, or column indices, of an encoded matrix: indices on devices have 32 bits,
-// and on machines with addresses of 32 bits less fits memory.
+// MaxSlots is the most value slots, or column indices, of an encoded matrix: indices on devices have 32 bits, and
+// machines with 32-bit addresses have memory for fewer.
 const MaxSlots = min(math.MaxUint32, math.MaxInt>>3)
 
 // ErrTooLarge is wrapped by the errors of formats in which a matrix would exceed MaxSlots.
@@ -98,9 +98,9 @@ var CSRFormat = Format{
 	New:  NewOf64[CSR[half.F16], CSR[half.BF16], CSR[float32], CSR[float64]],
 }
 
-// ByType makes one function of three, which take the same matrix with elements of type F16, BF16 and
-// float32: usually instances of one generic function. A matrix of another format is an error, and so is one of float64,
-// which ByType64 is for.
+// ByType makes one function of three, which take the same matrix with elements of type F16, BF16 and float32: usually
+// instances of one generic function. A matrix of another format is an error, and so is one of float64: use ByType64 for
+// that.
 func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error),
 	f32 func(C, O) (R, error)) func(Encoded, O) (R, error) {
 	return func(m Encoded, o O) (R, error) {

@@ -1,8 +1,8 @@
-// Package formats holds matrices: COO and CSR for sparse ones, Dense for the others, which is multiplied from, too, as
-// format "dense".
+// Package formats holds matrices: COO and CSR are sparse, Dense is dense. Kernels also multiply by a Dense, as format
+// "dense".
 //
-// It is pure Go and knows no GPU. Each sparse format that a kernel multiplies from has a package
-// below this one (cvse), as has each file format (mtx, smtx, npy).
+// It is pure Go and knows no GPU. Each sparse format that kernels read has a package below this one (cvse), and so has
+// each file format (mtx, smtx, npy).
 package formats
 
 import (
@@ -46,8 +46,8 @@ type COO[T Value] struct {
 	Val        []T
 }
 
-// Dense is a dense matrix. Element (i, j) is Data[i*LD+j], or Data[j*LD+i] if ColMajor; what lies
-// between rows (columns) when LD is larger than needed is padding that nothing reads or writes.
+// Dense is a dense matrix. Element (i, j) is Data[i*LD+j], or Data[j*LD+i] if ColMajor; if LD is larger than needed,
+// the elements between rows (columns) are padding, which nothing reads or writes.
 type Dense[T Value] struct {
 	Rows, Cols int
 	LD         int // leading dimension: elements from one row (column) to the next
@@ -64,6 +64,6 @@ type Stats struct {
 	Gathers     int64   // rows of B fetched: one for each stored column index, or
 	Staged      bool    // whole blocks of B through shared memory, whatever rows of A share
 	Longest     int64   // most rows of B that one workgroup fetches one after another; 0: all about as many
-	// workgroups that would fetch more share it, and another launch adds up their sums; 0: none do, or it is not known
+	// a workgroup that would fetch more is split, and another launch adds the partial sums; 0: none, or unknown
 	Cut int64
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrMemory is wrapped by errors about what takes more than Limits.Bytes.
+// ErrMemory is wrapped by the errors of matrices that need more than Limits.Bytes.
 var ErrMemory = errors.New("beyond the limit")
 
 // Limits bound the matrices that readers and generators make. A field that is 0 takes its default.
@@ -87,8 +87,8 @@ func (l Limits) CheckDims(rows, cols int64) error {
 	return nil
 }
 
-// ReadingBytes returns the Bytes to set so that reading a file takes at most that much memory at any time: while
-// readers bring entries into their order they take up to two and a half times what the result takes.
+// ReadingBytes returns the Bytes to set so that reading a file takes at most that much memory at any time: readers that
+// sort entries need up to two and a half times the memory of the result.
 func ReadingBytes(memory int64) int64 { return max(1, memory/5*2) }
 
 // CSRBytes returns the memory of a CSR[float32] of that size.

@@ -17,7 +17,7 @@ import (
 type Loss struct {
 	Values     int64 // how many were narrowed
 	Rounded    int64 // became a neighbour that is a normal number
-	Subnormal  int64 // became a subnormal number that is not the same: digits are lost beyond the usual rounding
+	Subnormal  int64 // became another number that is subnormal: more digits are lost than by usual rounding
 	Zeroed     int64 // were not 0 and became 0
 	Overflowed int64 // were finite and became infinite
 	NaNs       int64 // are NaN, and stay NaN
@@ -64,8 +64,8 @@ func (l Loss) String() string {
 	return text
 }
 
-// Narrow returns the values with elements of type T, each rounded once, to nearest, ties to even, and says what that
-// lost. What is out of T's range becomes infinite, and a NaN stays one.
+// Narrow returns the values with elements of type T, each rounded once, to nearest, ties to even, and reports the loss.
+// Values out of T's range become infinite, and a NaN stays one.
 //
 //	val, loss := formats.Narrow[float32](values)
 //	a := &formats.CSR[float32]{Rows: m, Cols: k, RowPtr: ptr, ColIdx: idx, Val: val}

@@ -27,9 +27,9 @@ const (
 //
 //	Scales[i·Groups() + ColIdx[p]/ScaleCols] · q
 //
-// where q is Q[p] as a signed integer (Kind dtype.S8) or as a half.E4M3 (Kind dtype.E4M3) that is not NaN. That is the
-// exact number: it may have more bits than float32, and multiplications are held against it. Scales are finite, and 0
-// or of a magnitude from MinScale to MaxScale.
+// where q is Q[p] as a signed integer (Kind dtype.S8) or as a half.E4M3 (Kind dtype.E4M3) that is not NaN. That number
+// is exact: it may have more bits than float32, and products are verified against it. Scales are finite, and 0 or of a
+// magnitude from MinScale to MaxScale.
 type Quantised struct {
 	Rows, Cols int
 	Kind       dtype.Type // S8 or E4M3
@@ -41,8 +41,8 @@ type Quantised struct {
 
 const quantisedName = "quantised"
 
-// QuantisedFormat describes format "quantised", as *Quantised holds it, for files. What it packs becomes dtype.S8.
-// Kernels take such a matrix in the formats that they multiply from.
+// QuantisedFormat describes format "quantised", as *Quantised holds it, for files. Pack quantises to dtype.S8. Kernels
+// read quantised matrices in their own formats.
 var QuantisedFormat = Format{
 	Name: quantisedName,
 	Pack: func(a Encoded, _ map[string]int) (Encoded, error) {
@@ -152,7 +152,7 @@ func (m *Quantised) PanelCols(dst []uint32, p int) []uint32 {
 	return dst
 }
 
-// Stats tells what the arrays take.
+// Stats returns the arrays' size.
 func (m *Quantised) Stats() Stats {
 	n := int64(len(m.Q))
 	s := Stats{StoredBytes: 8*int64(len(m.RowPtr)) + 5*n + 4*int64(len(m.Scales)), Slots: n, MACs: n, Gathers: n}
@@ -197,9 +197,9 @@ func validScale(s float32) bool {
 	return a == 0 || a >= MinScale && a <= MaxScale
 }
 
-// Quantise rounds a matrix to values of 8 bits, of kind dtype.S8 or dtype.E4M3, and says what that lost. In each row
-// the largest magnitude of ScaleCols columns becomes the largest value, 127 or 448; but where a power of two as scale
-// keeps all of them exactly, it is taken. Values are rounded to nearest, ties to even. The result shares a's pattern.
+// Quantise rounds a matrix to values of 8 bits, of kind dtype.S8 or dtype.E4M3, and reports the loss. In each row the
+// largest magnitude of ScaleCols columns becomes the largest value, 127 or 448. If a power of two as scale keeps all of
+// them exactly, it is used instead. Values are rounded to nearest, ties to even. The result shares a's pattern.
 // Infinities, NaN, and magnitudes beyond MaxScale times the largest value are errors; a matrix of more than MaxSlots
 // scales, or one that is MostlyEmpty compared with them, is ErrTooLarge.
 func Quantise(a Sparse, kind dtype.Type) (*Quantised, Loss, error) {
@@ -329,9 +329,9 @@ func nearest(x float64, kind dtype.Type) uint8 {
 	return uint8(int8(math.RoundToEven(max(-127, min(127, x)))))
 }
 
-// NewQuantised makes a matrix of the elements of a dense one, row after row, and scales that each serve a block of it:
-// scaleRows by scaleCols of them, which is 1×1 for all, rows×1 for each row, rows×⌈cols/128⌉, or ⌈rows/128⌉×⌈cols/128⌉
-// for blocks of 128×128. Zeros are left out, unless all is set. This is how checkpoints hold quantised weights.
+// NewQuantised makes a matrix from the elements of a dense one, row after row, and scaleRows×scaleCols scales for
+// blocks of it: 1×1 for all, rows×1 for each row, rows×⌈cols/128⌉, or ⌈rows/128⌉×⌈cols/128⌉ for blocks of 128×128.
+// Zeros are left out, unless all is set. This is how checkpoints hold quantised weights.
 func NewQuantised(kind dtype.Type, rows, cols int, q []uint8, scales []float32, scaleRows, scaleCols int,
 	all bool) (*Quantised, error) {
 	if err := checkDims(rows, cols); err != nil {

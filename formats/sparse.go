@@ -10,9 +10,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// Sparse is a *CSR[T] whose element type T is known at run time only. No other type implements it; what embeds a
-// *CSR[T] counts as that.
-// Convert returns it with a static element type, and Dispatch calls a generic function on it.
+// Sparse is a *CSR[T] whose element type T is known at run time only. No other type implements it, except by embedding
+// a *CSR[T]. Convert returns it with a static element type, and Dispatch calls a generic function on it.
 type Sparse interface {
 	Encoded // in format "csr"
 	// Pattern returns the row pointers (rows+1) and the column indices (nnz), which must not be changed.

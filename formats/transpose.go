@@ -8,9 +8,9 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Transpose returns the transpose of a matrix in any format, in CSR except for that of a dense one: of a *CSC as it
-// lies, and of a *Dense as it lies in the other order, sharing its arrays; of a *CSR by CSR.Transpose; any other is
-// decoded first. The arrays must be valid.
+// Transpose returns the transpose of a matrix in any format, in CSR, or for a *Dense as a *Dense. The transposes of a
+// *CSC and of a *Dense share its arrays; that of a *CSR is CSR.Transpose's; any other matrix is decoded first. The
+// arrays must be valid.
 func Transpose(a Encoded) Encoded {
 	if c, ok := a.(interface{ transposed() Encoded }); ok {
 		return c.transposed()
@@ -20,8 +20,8 @@ func Transpose(a Encoded) Encoded {
 
 func transposed[T Value](a *CSR[T]) Encoded { return a.Transpose() }
 
-// Transpose returns aᵀ. It uses all cores, and takes time linear in entries, rows and columns, and besides the result a
-// counter of 4 bytes for each column and core, or for each column alone where there are few entries to a column.
+// Transpose returns aᵀ. It uses all cores and takes time linear in entries, rows and columns. In addition to the result
+// it needs a counter of 4 bytes for each column and core, or for each column alone where columns have few entries.
 func (a *CSR[T]) Transpose() *CSR[T] {
 	out := &CSR[T]{
 		Rows: a.Cols, Cols: a.Rows,

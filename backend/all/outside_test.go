@@ -106,7 +106,7 @@ func TestOutside(t *testing.T) {
 				fmt.Fprintf(&imports, "\t_ \"github.com/spmmrun/spmm/%s\"\n", packages[i])
 			}
 			m := newModule(t, fmt.Sprintf(program, &imports))
-			build := "go build -o program"
+			build := "go build -ldflags=-w -o program" // debugging information takes half of the time of linking
 			if c.tag != "" {
 				build = `eval "$(go run github.com/spmmrun/spmm/backend/cuda/env)"; ` + build + " -tags " + c.tag
 			}

@@ -1,6 +1,6 @@
-// Do the elements of 16×8×16 matrices lie in lanes as those of PTX's mma.m16n8k16 do? Matrices of numbers that say where
-// they are are loaded, and each lane looks at what it has. Invocation i writes 1 to v[i] if it is as backend.Caps.Lanes
-// says, else 0.
+// Do the elements of 16×8×16 matrices lie in lanes as those of PTX's mma.m16n8k16 do? Matrices of numbers that say
+// where they are are loaded, and each lane looks at what it has. Invocation i writes 1 to v[i] if it is as
+// backend.Caps.Lanes says, else 0.
 
 #version 460
 #pragma use_vulkan_memory_model

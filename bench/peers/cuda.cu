@@ -32,14 +32,18 @@
 struct Memory {
     void *p = nullptr;
     explicit Memory(size_t bytes) { CHECK(cudaMalloc(&p, bytes + 16)); }
-    Memory(const void *host, size_t bytes) : Memory(bytes) { CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice)); }
+    Memory(const void *host, size_t bytes) : Memory(bytes) {
+        CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
+    }
     Memory(const Memory &) = delete;
     ~Memory() { cudaFree(p); }
 };
 using Shared = std::shared_ptr<Memory>;
 
 static Shared empty(size_t bytes) { return std::make_shared<Memory>(bytes); }
-template <class T> static Shared copy(const std::vector<T> &v) { return std::make_shared<Memory>(v.data(), v.size() * sizeof(T)); }
+template <class T> static Shared copy(const std::vector<T> &v) {
+    return std::make_shared<Memory>(v.data(), v.size() * sizeof(T));
+}
 
 // rounded returns values on the device, as type has them.
 static Shared rounded(const std::vector<float> &v, cudaDataType type) {
@@ -83,7 +87,9 @@ struct CUDAPeer : Peer {
 
     std::vector<Algorithm> prepare(const Product &p, const std::string &precision) override {
         close();
-        const cudaDataType type = precision == "f16" ? CUDA_R_16F : precision == "bf16" ? CUDA_R_16BF : precision == "f64" ? CUDA_R_64F : CUDA_R_32F;
+        const cudaDataType type = precision == "f16" ? CUDA_R_16F
+                                  : precision == "bf16" ? CUDA_R_16BF
+                                  : precision == "f64" ? CUDA_R_64F : CUDA_R_32F;
         const bool wide = type == CUDA_R_64F;
         sums = wide ? CUDA_R_64F : CUDA_R_32F;
         one = wide ? (const void *)&one64 : &one32, zero = wide ? (const void *)&zero64 : &zero32;
@@ -139,20 +145,25 @@ struct CUDAPeer : Peer {
         };
         auto x = std::make_shared<Matrices>();
         const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
-        CHECK(cusparseCreateCsr(&x->a, m, p.k, p.nnz, starts->p, columns->p, values->p, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+        CHECK(cusparseCreateCsr(&x->a, m, p.k, p.nnz, starts->p, columns->p, values->p, CUSPARSE_INDEX_32I,
+            CUSPARSE_INDEX_32I,
                                 CUSPARSE_INDEX_BASE_ZERO, type));
         CHECK(cusparseCreateDnMat(&x->b, p.k, n, n, b->p, type, CUSPARSE_ORDER_ROW));
         CHECK(cusparseCreateDnMat(&x->c, m, n, n, c->p, sums, CUSPARSE_ORDER_ROW));
         const struct {
             cusparseSpMMAlg_t id;
             const char *name;
-        } all[] = {{CUSPARSE_SPMM_CSR_ALG1, "cusparse csr 1"}, {CUSPARSE_SPMM_CSR_ALG2, "cusparse csr 2"}, {CUSPARSE_SPMM_CSR_ALG3, "cusparse csr 3"}};
+        } all[] = {{CUSPARSE_SPMM_CSR_ALG1, "cusparse csr 1"}, {CUSPARSE_SPMM_CSR_ALG2, "cusparse csr 2"},
+            {CUSPARSE_SPMM_CSR_ALG3, "cusparse csr 3"}};
         for (auto &a : all) {
             size_t bytes = 0;
-            if (cusparseSpMM_bufferSize(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, &bytes)) continue; // not for this type
+            // not for this type
+            if (cusparseSpMM_bufferSize(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, &bytes)) continue;
             Shared work = empty(bytes);
             if (cusparseSpMM_preprocess(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)) continue;
-            auto launch = [=] { CHECK(cusparseSpMM(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)); };
+            auto launch = [=] {
+                CHECK(cusparseSpMM(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p));
+            };
             try {
                 launch();
             } catch (const std::exception &) {
@@ -172,7 +183,8 @@ struct CUDAPeer : Peer {
         };
         auto x = std::make_shared<Operands>();
         const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
-        CHECK(cusparseCreateCsr(&x->a, m, p.k, p.nnz, starts->p, columns->p, values->p, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+        CHECK(cusparseCreateCsr(&x->a, m, p.k, p.nnz, starts->p, columns->p, values->p, CUSPARSE_INDEX_32I,
+            CUSPARSE_INDEX_32I,
                                 CUSPARSE_INDEX_BASE_ZERO, type));
         CHECK(cusparseCreateDnVec(&x->b, p.k, b->p, type));
         CHECK(cusparseCreateDnVec(&x->c, m, c->p, sums));
@@ -182,7 +194,8 @@ struct CUDAPeer : Peer {
         } all[] = {{CUSPARSE_SPMV_CSR_ALG1, "cusparse spmv 1"}, {CUSPARSE_SPMV_CSR_ALG2, "cusparse spmv 2"}};
         for (auto &a : all) {
             size_t bytes = 0;
-            if (cusparseSpMV_bufferSize(sparse, no, one, x->a, x->b, zero, x->c, sums, a.id, &bytes)) continue; // not for this type
+            // not for this type
+            if (cusparseSpMV_bufferSize(sparse, no, one, x->a, x->b, zero, x->c, sums, a.id, &bytes)) continue;
             Shared work = empty(bytes);
             if (cusparseSpMV_preprocess(sparse, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)) continue;
             auto launch = [=] { CHECK(cusparseSpMV(sparse, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)); };
@@ -202,11 +215,13 @@ struct CUDAPeer : Peer {
         if (elements > (size_t(1) << 31) || elements * (type == CUDA_R_64F ? 8 : 4) > free / 2) return;
         auto full = std::make_shared<std::vector<float>>(expanded(p));
         auto a = rounded(*full, type);
-        const auto compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+        const auto compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                             : type == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
         const int rows = m, inner = p.k, cols = n;
         // Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
         ways.push_back({{"cublas dense", ""}, [=] {
-                            CHECK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, cols, rows, inner, one, b->p, type, cols, a->p, type, inner, zero,
+                            CHECK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, cols, rows, inner, one, b->p, type, cols,
+                                a->p, type, inner, zero,
                                                c->p, sums, cols, compute, CUBLAS_GEMM_DEFAULT));
                         }, {}});
     }
@@ -242,10 +257,12 @@ struct CUDAPeer : Peer {
         };
         auto x = std::make_shared<Plan>();
         CHECK(cusparseLtInit(&x->h));
-        CHECK(cusparseLtStructuredDescriptorInit(&x->h, &x->da, m, k, k, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW, CUSPARSELT_SPARSITY_50_PERCENT));
+        CHECK(cusparseLtStructuredDescriptorInit(&x->h, &x->da, m, k, k, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW,
+            CUSPARSELT_SPARSITY_50_PERCENT));
         CHECK(cusparseLtDenseDescriptorInit(&x->h, &x->db, k, n, n, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW));
         CHECK(cusparseLtDenseDescriptorInit(&x->h, &x->dc, m, n, n, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW));
-        CHECK(cusparseLtMatmulDescriptorInit(&x->h, &x->d, no, no, &x->da, &x->db, &x->dc, &x->dc, CUSPARSE_COMPUTE_32F));
+        CHECK(cusparseLtMatmulDescriptorInit(&x->h, &x->d, no, no, &x->da, &x->db, &x->dc, &x->dc,
+            CUSPARSE_COMPUTE_32F));
         CHECK(cusparseLtMatmulAlgSelectionInit(&x->h, &x->alg, &x->d, CUSPARSELT_MATMUL_ALG_DEFAULT));
         CHECK(cusparseLtMatmulPlanInit(&x->h, &x->plan, &x->d, &x->alg));
         size_t bytes, temporary, work;
@@ -256,7 +273,8 @@ struct CUDAPeer : Peer {
         CHECK(cusparseLtMatmulGetWorkspace(&x->h, &x->plan, &work));
         Shared workspace = empty(work);
         ways.push_back({{"cusparselt 2:4", "f16"}, [=, to = stream]() mutable {
-                            CHECK(cusparseLtMatmul(&x->h, &x->plan, one, packed->p, b->p, zero, c->p, c->p, workspace->p, &to, 1));
+                            CHECK(cusparseLtMatmul(&x->h, &x->plan, one, packed->p, b->p, zero, c->p, c->p,
+                                workspace->p, &to, 1));
                         }, {}});
     }
 #endif

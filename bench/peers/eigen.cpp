@@ -43,7 +43,8 @@ struct EigenPeer : HostPeer {
 
 int main() {
     char text[80];
-    snprintf(text, sizeof text, "Eigen %d.%d.%d, %d threads", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, Eigen::nbThreads());
+    snprintf(text, sizeof text, "Eigen %d.%d.%d, %d threads", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION,
+        EIGEN_MINOR_VERSION, Eigen::nbThreads());
     EigenPeer peer;
     return serve(peer, "eigen", text, "host");
 }

@@ -26,7 +26,8 @@ struct GraphBLASPeer : HostPeer {
         if (m == 0 || p.k == 0 || n == 0) throw std::runtime_error("no rows or columns");
         std::vector<GrB_Index> rows(std::max(p.nnz, int64_t(1))), columns(p.columns.begin(), p.columns.end());
         columns.resize(rows.size()); // no pointer may be null
-        for (int64_t i = 0; i < m; i++) std::fill(rows.begin() + p.starts[i], rows.begin() + p.starts[i + 1], GrB_Index(i));
+        for (int64_t i = 0; i < m; i++) std::fill(rows.begin() + p.starts[i], rows.begin() + p.starts[i + 1],
+            GrB_Index(i));
         check(GrB_Matrix_new(&a, GrB_FP32, m, p.k));
         check(GrB_Matrix_new(&b, GrB_FP32, p.k, n));
         check(GrB_Matrix_new(&c, GrB_FP32, m, n));
@@ -43,7 +44,8 @@ struct GraphBLASPeer : HostPeer {
     void multiply(size_t algorithm) override {
         GrB_Matrix to = algorithm == 1 ? full : c;
         if (algorithm == 1) check(GrB_Matrix_assign_FP32(to, nullptr, nullptr, 0.0f, GrB_ALL, m, GrB_ALL, n, nullptr));
-        check(GrB_mxm(to, nullptr, algorithm == 1 ? GrB_PLUS_FP32 : nullptr, GrB_PLUS_TIMES_SEMIRING_FP32, a, b, nullptr));
+        check(GrB_mxm(to, nullptr, algorithm == 1 ? GrB_PLUS_FP32 : nullptr, GrB_PLUS_TIMES_SEMIRING_FP32, a, b,
+            nullptr));
         check(GrB_Matrix_wait(to, GrB_COMPLETE));
     }
 
@@ -71,7 +73,8 @@ int main() {
     GxB_Global_Option_get(GxB_LIBRARY_VERSION, version);
     GxB_Global_Option_get(GxB_GLOBAL_NTHREADS, &threads);
     char text[100];
-    snprintf(text, sizeof text, "SuiteSparse:GraphBLAS %d.%d.%d, %d threads", version[0], version[1], version[2], threads);
+    snprintf(text, sizeof text, "SuiteSparse:GraphBLAS %d.%d.%d, %d threads", version[0], version[1], version[2],
+        threads);
     GraphBLASPeer peer;
     int code = serve(peer, "graphblas", text, "host");
     peer.close();

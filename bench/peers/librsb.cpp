@@ -31,7 +31,8 @@ struct RSBPeer : HostPeer {
         if (product.nnz == 0) throw std::runtime_error("no entries");
         p.reset(new Product(product));
         rsb_err_t error = RSB_ERR_NO_ERROR;
-        a = rsb_mtx_alloc_from_csr_const(p->values.data(), p->starts.data(), p->columns.data(), p->nnz, RSB_NUMERICAL_TYPE_FLOAT, p->m, p->k,
+        a = rsb_mtx_alloc_from_csr_const(p->values.data(), p->starts.data(), p->columns.data(), p->nnz,
+            RSB_NUMERICAL_TYPE_FLOAT, p->m, p->k,
                                          RSB_DEFAULT_ROW_BLOCKING, RSB_DEFAULT_COL_BLOCKING, RSB_FLAG_NOFLAGS, &error);
         check(error);
         b2 = transposed(p->b, p->k, p->n);
@@ -42,9 +43,11 @@ struct RSBPeer : HostPeer {
     void multiply(size_t algorithm) override {
         const float one = 1, zero = 0;
         if (algorithm == 1)
-            check(rsb_spmm(RSB_TRANSPOSITION_N, &one, a, p->n, RSB_FLAG_WANT_COLUMN_MAJOR_ORDER, b2.data(), p->k, &zero, c2.data(), p->m));
+            check(rsb_spmm(RSB_TRANSPOSITION_N, &one, a, p->n, RSB_FLAG_WANT_COLUMN_MAJOR_ORDER, b2.data(), p->k, &zero,
+                c2.data(), p->m));
         else
-            check(rsb_spmm(RSB_TRANSPOSITION_N, &one, a, p->n, RSB_FLAG_WANT_ROW_MAJOR_ORDER, p->b.data(), p->n, &zero, c.data(), p->n));
+            check(rsb_spmm(RSB_TRANSPOSITION_N, &one, a, p->n, RSB_FLAG_WANT_ROW_MAJOR_ORDER, p->b.data(), p->n, &zero,
+                c.data(), p->n));
     }
 
     std::vector<float> result(size_t algorithm) override { return algorithm == 1 ? transposed(c2, p->n, p->m) : c; }
@@ -61,7 +64,8 @@ int main() {
     check(rsb_lib_init(RSB_NULL_INIT_OPTIONS));
     rsb_lib_get_opt(RSB_IO_WANT_EXECUTING_THREADS, &threads);
     char text[80];
-    snprintf(text, sizeof text, "librsb %d.%d.%d, %d threads", RSB_LIBRSB_VER / 10000, RSB_LIBRSB_VER / 100 % 100, RSB_LIBRSB_VER % 100, int(threads));
+    snprintf(text, sizeof text, "librsb %d.%d.%d, %d threads", RSB_LIBRSB_VER / 10000, RSB_LIBRSB_VER / 100 % 100,
+        RSB_LIBRSB_VER % 100, int(threads));
     RSBPeer peer;
     return serve(peer, "librsb", text, "host");
 }

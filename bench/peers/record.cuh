@@ -31,12 +31,14 @@ class Repeated {
         const long replays = graph ? (times + each - 1) / each : 1, launches = graph ? replays * each : times;
         cudaEvent_t from, to;
         float ms = 0;
-        bool ok = cudaEventCreate(&from) == cudaSuccess && cudaEventCreate(&to) == cudaSuccess && cudaEventRecord(from, stream) == cudaSuccess;
+        bool ok = cudaEventCreate(&from) == cudaSuccess && cudaEventCreate(&to) == cudaSuccess &&
+            cudaEventRecord(from, stream) == cudaSuccess;
         for (long i = 0; ok && i < (graph ? replays : launches); i++) {
             if (graph) ok = cudaGraphLaunch(graph, stream) == cudaSuccess;
             else launch();
         }
-        ok = ok && cudaEventRecord(to, stream) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess && cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
+        ok = ok && cudaEventRecord(to, stream) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
+            cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
         ok = cudaGetLastError() == cudaSuccess && ok;
         cudaEventDestroy(from), cudaEventDestroy(to);
         return ok ? ms * 1e3 / launches : -1;
@@ -60,7 +62,8 @@ class Repeated {
             recordable = false;
         }
         recordable = cudaStreamEndCapture(stream, &graph) == cudaSuccess && recordable;
-        recordable = recordable && cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess && cudaGraphLaunch(exec, stream) == cudaSuccess;
+        recordable = recordable && cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess &&
+            cudaGraphLaunch(exec, stream) == cudaSuccess;
         if (graph) cudaGraphDestroy(graph);
         cudaGetLastError();
         if (recordable) graphs[times] = exec;

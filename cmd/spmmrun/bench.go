@@ -60,34 +60,36 @@ func newBench(unfinished *temporaries) *cobra.Command {
 		Use:   "bench [flags] [MATRIX...]",
 		Short: "Measure products on devices, in formats and by other programs, side by side",
 		Long: `bench measures every MATRIX, each a file or gen:… as spmmrun takes it, by every number of columns, on every
-device, in every format, precision and mode of the flags, which take lists: -n 32,128,512. Without a MATRIX it takes a
-standard set.
+device, in every format, precision and mode of the flags, which take lists: -n 32,128,512. Without a MATRIX it takes
+a standard set.
 
-All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of each
-is known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against exact
-arithmetic.
+All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of
+each is known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against
+exact arithmetic.
 
-Attainable is the least time that the device could take by its measured rates: the largest of what moving A, B and C once,
-reading rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the least that any
-took for the product.
+Attainable is the least time that the device could take by its measured rates: the largest of what moving A, B and C
+once, reading rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the
+least that any took for the product.
 
---peer PROGRAM measures another program in turn with the others, one that speaks the protocol of bench/peers/peer.hpp: in
-that folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.
+--peer PROGRAM measures another program in turn with the others, one that speaks the protocol of
+bench/peers/peer.hpp: in that folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of
+the CPU.
 
---spec takes all of this from a file, for several lists of matrices, and what the flags cannot say: ways to multiply, as
-by a plan for other columns, quantised, or with products that do not overlap, and times that are asked for, which the
-report shows with those that were measured. Flags and MATRIX take the place of its lists. In lists of formats packings
-are all ways to pack a matrix that the device has a kernel for, near those that are predicted to take at most twice as
-long as the fastest, and FORMAT/VARIANT is one of them. Specs are in bench/specs; docs/bench.md says how to write one.
+--spec takes all of this from a file, for several lists of matrices, and what the flags cannot say: ways to
+multiply, as by a plan for other columns, quantised, or with products that do not overlap, and times that are asked
+for, which the report shows with those that were measured. Flags and MATRIX take the place of its lists. In lists of
+formats packings are all ways to pack a matrix that the device has a kernel for, near those that are predicted to
+take at most twice as long as the fastest, and FORMAT/VARIANT is one of them. Specs are in bench/specs;
+docs/bench.md says how to write one.
 
 --compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the
 medians differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
 
---load prints, draws and compares what was saved before, in place of measuring. An interrupt ends measuring: what is known
-by then is printed, drawn and saved.
+--load prints, draws and compares what was saved before, in place of measuring. An interrupt ends measuring: what is
+known by then is printed, drawn and saved.
 
-Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is not
-there.`,
+Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is
+not there.`,
 		Example: `  spmmrun bench
   spmmrun bench --backend all --format auto,csr -n 32,128,512 --precision f32,f16 *.mtx
   spmmrun bench --save before.json a.mtx

@@ -58,7 +58,8 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := <-done; err == nil || c.ProcessState.ExitCode() != exitInterrupted {
 		t.Errorf("%v: %s", err, &stderr)
 	}
-	if !strings.Contains(stdout.String(), "gen:uniform,rows=60,density=0.3") || stderr.String() != "spmmrun: interrupted\n" {
+	if !strings.Contains(stdout.String(), "gen:uniform,rows=60,density=0.3") ||
+		stderr.String() != "spmmrun: interrupted\n" {
 		t.Errorf("printed %q, %q", &stdout, &stderr)
 	}
 	r, err := readBench(filepath.Join(dir, "a.json"))

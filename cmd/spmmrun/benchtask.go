@@ -114,9 +114,9 @@ func newBenchChain(unfinished *temporaries) *cobra.Command {
 	return j.command(unfinished, &cobra.Command{
 		Use:   "chain [flags] [MATRIX...]",
 		Short: "Measure what products cost the host: chains of them, one by one and as a sequence",
-		Long: `chain multiplies by each square MATRIX 16 times, each time what the time before left, by 32 columns: call by
-call, as a sequence, and many chains in one list, which is the device's time alone and by its clock. The other times are by
-the host's; heap objects are those that a chain makes. All must leave the same bits.` + taskCodes,
+		Long: `chain multiplies by each square MATRIX 16 times, each time what the time before left, by 32 columns: call
+by call, as a sequence, and many chains in one list, which is the device's time alone and by its clock. The other
+times are by the host's; heap objects are those that a chain makes. All must leave the same bits.` + taskCodes,
 		Example: `  spmmrun bench chain --backend cuda,vulkan dwt_992.mtx.gz`,
 	})
 }
@@ -126,9 +126,9 @@ func newBenchValues(unfinished *temporaries) *cobra.Command {
 	return j.command(unfinished, &cobra.Command{
 		Use:   "values [flags]",
 		Short: "Measure new values for a prepared matrix, in each format, and a copy",
-		Long: `values brings new values to a matrix of 4096×4096 that is packed in f16, in each format: of f16 and f32 from the
-device, and of the transposed matrix. Compare them with the copy on the device, which reads and writes as many bytes as there are
-values of f16.` + taskCodes,
+		Long: `values brings new values to a matrix of 4096×4096 that is packed in f16, in each format: of f16 and f32
+from the device, and of the transposed matrix. Compare them with the copy on the device, which reads and writes as
+many bytes as there are values of f16.` + taskCodes,
 		Example: `  spmmrun bench values --backend cuda`,
 		Args:    cobra.NoArgs,
 	})
@@ -140,9 +140,11 @@ func newBenchCopies(unfinished *temporaries) *cobra.Command {
 		Use:   "copies [flags]",
 		Short: "Measure copies between the host and a device, and the driver's own",
 		Long: `copies uploads and downloads 64 KiB and more: of page-locked memory, of lines with padding in such, and of
-ordinary memory. On CUDA plain is the driver's copy of page-locked memory, without the library.` + taskCodes,
-		Example: `  spmmrun bench copies --backend cuda --most 1G`,
-		Args:    cobra.NoArgs,
+ordinary memory. On CUDA plain is the driver's copy of page-locked memory, without the library. Of several devices, as
+in cuda:all, it measures the link: copies from the first to the last.` + taskCodes,
+		Example: `  spmmrun bench copies --backend cuda --most 1G
+  spmmrun bench copies --backend cuda:all`,
+		Args: cobra.NoArgs,
 	})
 	j.most = 1 << 30
 	c.Flags().Var(&j.most, "most", "bytes of the largest copy, as in 1G")
@@ -172,10 +174,11 @@ func (j *benchTask) run(ctx context.Context, stdout io.Writer, p *progress) erro
 	t.Open = func(ctx context.Context, name string) (*formats.CSR[float32], error) {
 		return openBench(ctx, name, j.seed, p)
 	}
-	r, failed := measured(ctx, p, -1, func(at func(done, total int64), _ func(benchmark.Report)) (*benchmark.Report, error) {
+	run := func(at func(done, total int64), _ func(benchmark.Report)) (*benchmark.Report, error) {
 		t.Progress = at
 		return j.measure(ctx, t)
-	})
+	}
+	r, failed := measured(ctx, p, -1, run)
 	if len(r.Results) == 0 && failed != nil {
 		return failed
 	}
@@ -217,9 +220,9 @@ func newBenchFit(unfinished *temporaries) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fit [flags] REPORT.json",
 		Short: "Make a device model of what was measured, by which formats are chosen",
-		Long: `fit reads a report that bench --spec bench/specs/choice.json has saved, and prints the model of its device: for
-each kernel the costs that predict its times best. On stderr it tells by what factor predictions were off before, and are
-now.
+		Long: `fit reads a report that bench --spec bench/specs/choice.json has saved, and prints the model of its device:
+for each kernel the costs that predict its times best. On stderr it tells by what factor predictions were off
+before, and are now.
 
 Exit codes: 0 there is a model, 2 usage, or a report that no model can be made of.`,
 		Example: `  spmmrun bench --backend cuda --spec bench/specs/choice.json --save choice.json

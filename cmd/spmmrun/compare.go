@@ -19,13 +19,13 @@ func newCompare() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare [flags] A.json B.json...",
 		Short: "Tell which devices gave the same bits, case by case and as a matrix",
-		Long: `compare holds manifests against each other. Outputs of classes T1 and T3 must be the same on all devices; those
-of class T2 may differ in their last bits, and where operands are subnormal there are two right answers: of these
-the report only counts how many are the same.
+		Long: `compare compares manifests. Outputs of classes T1 and T3 must be the same on all devices. Those of class T2
+may differ in their last bits, and cases with subnormal operands have two right answers: of these the report only counts
+how many are the same.
 
-Each manifest has a letter. The matrix says of each pair how many of the cases that both have agree; - is for pairs
-that share none, as those of different versions of the suite. Below it stand
-the cases that differ and must not, or with --all every case: letters side by side gave the same bits.
+Each manifest has a letter. The matrix shows for each pair how many of their common cases agree; - marks pairs without a
+common case, such as those of different versions of the suite. Below it are the cases that differ and must not, or with
+--all every case: letters next to each other gave the same bits.
 
 Exit codes: 0 all that must agree does, 1 something does not or nothing can be compared, 2 usage or no manifest.`,
 		Args: atLeast(2, "manifests"),
@@ -56,7 +56,8 @@ func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest,
 		if m.Incomplete != nil {
 			has += fmt.Sprintf(", incomplete: %v", m.Incomplete)
 		}
-		fmt.Fprintf(w, "%s  %s: %s, suite %s: %s\n", letter(i), filepath.Base(paths[i]), printable.String(m.Device.String()), printable.String(m.Suite), has)
+		fmt.Fprintf(w, "%s  %s: %s, suite %s: %s\n", letter(i), filepath.Base(paths[i]), printable.String(m.Device.String()),
+			printable.String(m.Suite), has)
 	}
 	shared := 0
 	for i, g := range []struct {
@@ -64,8 +65,10 @@ func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest,
 		has   func(a *conformance.Agreement) bool
 	}{
 		{"T1, nonfinite and T3 must be the same", func(a *conformance.Agreement) bool { return a.Exact }},
-		{"subnormal operands may be kept or taken for zero", func(a *conformance.Agreement) bool { return conformance.Class(a.ID) == conformance.Subnormal }},
-		{"T2 may differ in rounding", func(a *conformance.Agreement) bool { return conformance.Class(a.ID) == conformance.General }},
+		{"subnormal operands may be kept or taken for zero",
+			func(a *conformance.Agreement) bool { return conformance.Class(a.ID) == conformance.Subnormal }},
+		{"T2 may differ in rounding",
+			func(a *conformance.Agreement) bool { return conformance.Class(a.ID) == conformance.General }},
 	} {
 		n, err := printMatrix(w, g.title, cases, len(mans), g.has)
 		if err != nil {
@@ -99,7 +102,8 @@ func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest,
 
 // printMatrix prints of each pair how many of the cases of a kind that both have agree, and returns how many
 // there are in all.
-func printMatrix(w io.Writer, title string, cases []conformance.Agreement, n int, has func(*conformance.Agreement) bool) (int, error) {
+func printMatrix(w io.Writer, title string, cases []conformance.Agreement, n int,
+	has func(*conformance.Agreement) bool) (int, error) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\n%s\n", title)
 	for j := range n {

@@ -22,7 +22,7 @@ import (
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-// conform is what the command line asks for.
+// conform holds the options of the command line.
 type conform struct {
 	backend, tier, filter string
 	unlisted, bare        bool
@@ -36,9 +36,9 @@ func newConform(unfinished *temporaries) *cobra.Command {
 		Use:   "conform [flags]",
 		Short: "Run the conformance suite on a device and write its manifest",
 		Long: `conform multiplies some thousands of small problems in every format and precision that a device runs, in
-fast and in reproducible mode, checks every answer, and watches the memory around every buffer. What the device
-did is its manifest: spmmrun verify checks one on any machine, spmmrun compare holds several against each other. When it
-is interrupted, or the device is lost, it reports and writes what has run, marked as incomplete.
+fast and in reproducible mode, checks every answer, and watches the memory around every buffer. It writes the results to a
+manifest, which spmmrun verify checks on any machine and spmmrun compare compares with others. If it is interrupted or
+the device is lost, the manifest has the cases that ran, and is marked as incomplete.
 
 Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend unavailable or lost, 130 interrupted.`,
 		Example: `  spmmrun conform
@@ -200,7 +200,8 @@ func describe(p conformance.Probe) string {
 
 // classes in the order of the columns.
 var classes = []string{
-	conformance.SameSign, conformance.MixedSign, conformance.NonFinite, conformance.Subnormal, conformance.General, conformance.Reproducible,
+	conformance.SameSign, conformance.MixedSign, conformance.NonFinite, conformance.Subnormal, conformance.General,
+	conformance.Reproducible,
 }
 
 // printClasses prints a line for each format and a column for each class: how many passed, what else there
@@ -258,7 +259,8 @@ func printFailures(w io.Writer, m *conformance.Manifest) error {
 			continue
 		}
 		if left++; left <= most {
-			if _, err := fmt.Fprintf(w, "%s: %s with %s: %s\n", r.Status, printable.String(r.ID), printable.String(r.Variant), printable.String(r.Error)); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: %s with %s: %s\n", r.Status, printable.String(r.ID), printable.String(r.Variant),
+				printable.String(r.Error)); err != nil {
 				return err
 			}
 		}

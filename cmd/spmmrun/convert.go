@@ -27,7 +27,7 @@ import (
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-// conversion is what the command line asks for.
+// conversion holds the options of the command line.
 type conversion struct {
 	in, out    string
 	to         string
@@ -87,7 +87,7 @@ OUT appears when it is complete.`,
 		names = append(names, format.Name)
 	}
 	addChoice(c, &v.to, "to", "format of the matrix in a .safetensors file", names...)
-	addChoice(c, &v.precision, "precision", "element type to round values to; as they are by default, or f32 where a file of another kind than .safetensors has them in f64", "same", "f32", "f16", "bf16", "f64")
+	addChoice(c, &v.precision, "precision", "element type to round values to; unchanged by default, but f64 becomes f32 in other files than .safetensors", "same", "f32", "f16", "bf16", "f64")
 	addChoice(c, &v.quantise, "quantise", "round values to 8 bits, with a scale for each row and 128 columns, in place of a format", "none", "int8", "e4m3")
 	addBackend(c, deviceName{&v.backend}, "pack as this device's kernel takes it")
 	addCount(c, &v.cols, "cols", "", 128, 1, "columns of B to choose the device's kernel for")
@@ -193,7 +193,8 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 		return "", fmt.Errorf("%s: %w", v.out, err)
 	}
 	rows, cols := m.Dims()
-	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", printable.String(v.out), withOptions(m.Format(), formats.OptionsOf(m)), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
+	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", printable.String(v.out),
+		withOptions(m.Format(), formats.OptionsOf(m)), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
 }
 
 // encode brings the matrix into the format and the element type that were requested.

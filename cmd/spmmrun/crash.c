@@ -1,7 +1,7 @@
 //go:build cgo && linux
 
-// Handlers for the signals of crashes, installed before Go's runtime, which hands on to them what happens in C code, and
-// its own SIGABRT. See crash.go.
+// Handlers for the signals of crashes, installed before Go's runtime, which hands on to them what happens in C code,
+// and its own SIGABRT. See crash.go.
 
 #define _GNU_SOURCE
 #include <signal.h>

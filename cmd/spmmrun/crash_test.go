@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// loader compiles a Vulkan loader and returns its folder; "" where there is no C compiler. Programs that tools/softvk has
-// adapted find its own loader first.
+// loader compiles a Vulkan loader and returns its folder; "" where there is no C compiler. Programs that tools/softvk
+// has adapted find its own loader first.
 func loader(t *testing.T, source string) string {
 	t.Helper()
 	if os.Getenv("SPMM_SOFTVK") != "" {
@@ -28,7 +28,8 @@ func loader(t *testing.T, source string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-Wl,-soname,libvulkan.so.1", "-o", filepath.Join(dir, "libvulkan.so.1"), source).CombinedOutput()
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-Wl,-soname,libvulkan.so.1", "-o",
+		filepath.Join(dir, "libvulkan.so.1"), source).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -55,10 +56,13 @@ func TestBrokenDrivers(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	for _, how := range []string{"", "ones", "counts", "grow", "null", "missing vkCreateInstance", "missing vkEnumeratePhysicalDevices",
-		"missing vkGetPhysicalDeviceProperties", "missing vkGetPhysicalDeviceProperties2", "missing vkCreateDevice", "missing vkGetDeviceProcAddr"} {
+	for _, how := range []string{"", "ones", "counts", "grow", "null", "missing vkCreateInstance",
+		"missing vkEnumeratePhysicalDevices",
+		"missing vkGetPhysicalDeviceProperties", "missing vkGetPhysicalDeviceProperties2", "missing vkCreateDevice",
+		"missing vkGetDeviceProcAddr"} {
 		t.Run(how, func(t *testing.T) {
-			code, stdout, stderr := spmmrun(t, "spmmrun", dir, []string{"BROKENVK=" + how}, "--backend", "auto", "-n", "8", "gen:uniform,rows=64,density=0.1")
+			code, stdout, stderr := spmmrun(t, "spmmrun", dir, []string{"BROKENVK=" + how}, "--backend", "auto", "-n", "8",
+				"gen:uniform,rows=64,density=0.1")
 			if code != 0 || !strings.Contains(stdout, "cpu") {
 				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 			}
@@ -80,7 +84,8 @@ func TestCrash(t *testing.T) {
 	} {
 		t.Run(c.backend, func(t *testing.T) {
 			code, _, stderr := spmmrun(t, c.program, dir, []string{c.env}, append([]string{"--backend", c.backend}, gen...)...)
-			if code != exitCrash || !strings.Contains(stderr, "spmmrun: "+c.want) || !strings.Contains(stderr, "not of the input") {
+			if code != exitCrash || !strings.Contains(stderr, "spmmrun: "+c.want) ||
+				!strings.Contains(stderr, "not of the input") {
 				t.Errorf("exit code %d, want %d with %q\n%.2000s", code, exitCrash, c.want, stderr)
 			}
 		})

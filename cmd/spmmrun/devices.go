@@ -25,10 +25,10 @@ func newDevices() *cobra.Command {
 		Short: "List the devices, what they can do, and why a backend has none",
 		Long: `List the devices, what they can do, and why a backend has none.
 
-Formats are chosen, and attainable times worked out, by what a device was measured to do: once, when it is first used,
-and again where a multiplication is faster than that allows. --measure measures every device now and keeps the better of
-each rate, since whatever else runs meanwhile lowers it. Rates are kept in the user's cache folder (SPMM_CACHE
-overrides it), in files rates-*.json: remove these to start over.`,
+Choosing formats and attainable times need a device's rates. They are measured when the device is first used, and again
+if a product is faster than they allow. --measure measures every device now and keeps the better of each rate, because
+other programs lower them. Rates are files rates-*.json in the user's cache folder (SPMM_CACHE overrides it): remove
+them to start over.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l := listDevices(c.Context(), measure)
@@ -103,7 +103,8 @@ func (l deviceList) table(w io.Writer) error {
 		if d.Error != "" {
 			matrix = "cannot be used: " + d.Error
 		}
-		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Backend, d.Index, d.Name, orDash(d.Vendor), orDash(d.Driver), orDash(d.Kind), byteSize(d.Memory), matrix)
+		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Backend, d.Index, d.Name, orDash(d.Vendor), orDash(d.Driver),
+			orDash(d.Kind), byteSize(d.Memory), matrix)
 	}
 	if err := t.Flush(); err != nil {
 		return err

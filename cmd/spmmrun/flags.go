@@ -34,7 +34,8 @@ func addChoice(c *cobra.Command, p *string, name, usage string, valid ...string)
 
 // complete has shells complete a flag's words.
 func complete(c *cobra.Command, name string, words []string) {
-	if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := c.RegisterFlagCompletionFunc(name,
+		cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // a programming error
 	}
 }

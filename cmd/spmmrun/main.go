@@ -1,5 +1,5 @@
-// Command spmmrun multiplies a sparse matrix by a dense one on the device you choose, checks the
-// answer and reports the time beside what the device could attain.
+// Command spmmrun multiplies a sparse matrix by a dense one on the device you choose, checks the answer and reports the
+// time and the attainable time.
 //
 //	spmmrun [flags] MATRIX
 //
@@ -165,7 +165,8 @@ func exitCode(err error) int {
 	if errors.Is(err, nm.ErrPattern) { // it is the matrix that is at fault, whatever the device
 		return exitUsage
 	}
-	for _, e := range []error{comm.ErrUnavailable, spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrCompile, spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
+	for _, e := range []error{comm.ErrUnavailable, spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrCompile,
+		spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
 		if errors.Is(err, e) {
 			return exitUnavailable
 		}

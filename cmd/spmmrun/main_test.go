@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
-// programs are what the test's own program is under another name.
+// programs are the test's own program under other names.
 var programs = map[string]func(){
 	"spmmrun": main,
 	"faulty":  func() { registerFaulty(); main() }, // with backends that fail in some way
@@ -48,7 +48,8 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": runForCode, "interrupt": interrupt, "normal": normal, "npy": writeNPY, "none": noFile, "replace": replace, "flip": flip,
+			"code": runForCode, "interrupt": interrupt, "normal": normal, "npy": writeNPY, "none": noFile, "replace": replace,
+			"flip": flip,
 			"mode": mode, "unlike": unlike,
 		},
 	})
@@ -188,7 +189,7 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(npy.Write(io.Writer(f), d), f.Close()))
 }
 
-// volatile is what differs from run to run and from machine to machine.
+// volatile matches output that differs from run to run and from machine to machine.
 var volatile = []struct {
 	find    *regexp.Regexp
 	replace string
@@ -208,7 +209,8 @@ var samples = regexp.MustCompile(`\[[-0-9.e+,\s]+\]`)
 
 // normal FROM TO replaces what is volatile.
 func normal(ts *testscript.TestScript, neg bool, args []string) {
-	text := samples.ReplaceAllStringFunc(ts.ReadFile(args[0]), func(list string) string { return strings.Join(strings.Fields(list), "") })
+	unspaced := func(list string) string { return strings.Join(strings.Fields(list), "") }
+	text := samples.ReplaceAllStringFunc(ts.ReadFile(args[0]), unspaced)
 	for _, v := range volatile {
 		text = v.find.ReplaceAllString(text, v.replace)
 	}

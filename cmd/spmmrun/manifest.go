@@ -1,4 +1,4 @@
-// spmmrun verify: is what a manifest says true?
+// spmmrun verify: checks a manifest.
 
 package main
 
@@ -21,11 +21,11 @@ func newVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify [flags] MANIFEST...",
 		Short: "Recompute what manifests claim, on the CPU alone, and run them again on their devices",
-		Long: `verify makes the inputs of every case again, computes what the outputs of classes T1 and T3 must be by exact
-arithmetic, without any kernel, and compares digests; of class T2 it checks the inputs. Which cases and variants must
-have run follows from the capabilities that the manifest records. If its device is present, the cases run there again
-and must give the same: without that, digests are the word of who sent them, since anyone can compute those of T1 and
-T3. A MANIFEST is JSON, plain or compressed by gzip.
+		Long: `verify makes the inputs of every case again, computes the outputs of classes T1 and T3 by exact arithmetic
+without any kernel, and compares digests; of class T2 it checks the inputs. The capabilities that the manifest records determine
+which cases and variants must have run. If its device is present, the cases run there again and must give the same.
+Without that the digests are the sender's word, since anyone can compute those of T1 and T3.
+A MANIFEST is JSON, plain or compressed by gzip.
 
 Exit codes: 0 all is true, 1 something is not, 2 usage or no manifest, 3 the device to run on again is not there.`,
 		Example: `  spmmrun verify manifest.json
@@ -117,7 +117,7 @@ func printList(w io.Writer, list []string) {
 }
 
 func printVerification(w io.Writer, m *conformance.Manifest, found *conformance.Verification) {
-	fmt.Fprintf(w, "  %s; %d outputs of T1 and T3 are what the CPU computes by definition\n", counts(m.Summary), found.Right)
+	fmt.Fprintf(w, "  %s; %d outputs of T1 and T3 equal those that the CPU computes by definition\n", counts(m.Summary), found.Right)
 	if m.Incomplete != nil {
 		fmt.Fprintf(w, "  incomplete: %v\n", m.Incomplete)
 	}
@@ -171,7 +171,8 @@ func runAgain(ctx context.Context, m *conformance.Manifest, rerun string, w io.W
 	p.end()
 	differ := conformance.Compare(m, again)
 	failed := again.Summary[conformance.Fail]
-	fmt.Fprintf(w, "  run again on %s: %s; %d outputs of T1 and T3 differ\n", printable.String(again.Device.String()), counts(again.Summary), len(differ))
+	fmt.Fprintf(w, "  run again on %s: %s; %d outputs of T1 and T3 differ\n", printable.String(again.Device.String()),
+		counts(again.Summary), len(differ))
 	printList(w, differ)
 	if err := printFailures(w, again); err != nil {
 		return 0, err

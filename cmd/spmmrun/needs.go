@@ -11,7 +11,7 @@ import (
 	"github.com/spmmrun/spmm/internal/memory"
 )
 
-// need is what a job takes memory for, besides A as it was read.
+// need lists the memory that a job takes in addition to A as it was read.
 type need struct {
 	rows, inner, cols, nnz float64 // of A, B and C
 	size                   float64 // bytes of an element of A and B on the device: those of f64 have C in f64
@@ -34,8 +34,8 @@ type part struct {
 	bytes float64
 }
 
-// parts lists what is needed at the same time. Encodings are counted as csr is: that of another format may be larger, but
-// not by so much that it would have been chosen.
+// parts lists what is needed at the same time. Encodings are counted as csr is: that of another format may be larger,
+// but not by so much that it would have been chosen.
 func (n need) parts() []part {
 	b, c := n.inner*n.cols, n.rows*n.cols
 	copies := func(here bool) float64 { // of what is on the host and on the device

@@ -22,11 +22,13 @@ func TestNeeds(t *testing.T) {
 		size int
 		want [4]float64
 	}{
-		"on the CPU":             {fast, cpu, 4, [4]float64{2 * (4*m + 8*nnz), 2 * 4 * k * n, 2 * 4 * m * n, 0}},
-		"on a GPU":               {fast, gpu, 4, [4]float64{4*m + 8*nnz, 4 * k * n, 4 * m * n, 0}},
-		"f16":                    {fast, gpu, 2, [4]float64{8*m + 6*nnz + 2*k*n + 4*m + 6*nnz, 4 * k * n, 4 * m * n, 8*m + 8*nnz + 4*k*n}},
-		"reproducible, verified": {full, cpu, 4, [4]float64{2 * (4*m + 8*nnz), 2 * 4 * k * n, 3 * 4 * m * n, 8*k*128 + 8*nnz + 4*m*n}},
-		"B from a file":          {none, cpu, 4, [4]float64{2 * (4*m + 8*nnz), 4 * k * n, 2 * 4 * m * n, 0}},
+		"on the CPU": {fast, cpu, 4, [4]float64{2 * (4*m + 8*nnz), 2 * 4 * k * n, 2 * 4 * m * n, 0}},
+		"on a GPU":   {fast, gpu, 4, [4]float64{4*m + 8*nnz, 4 * k * n, 4 * m * n, 0}},
+		"f16": {fast, gpu, 2, [4]float64{8*m + 6*nnz + 2*k*n + 4*m + 6*nnz, 4 * k * n, 4 * m * n, 8*m +
+			8*nnz + 4*k*n}},
+		"reproducible, verified": {full, cpu, 4, [4]float64{2 * (4*m + 8*nnz), 2 * 4 * k * n, 3 * 4 * m * n, 8*k*128 + 8*nnz +
+			4*m*n}},
+		"B from a file": {none, cpu, 4, [4]float64{2 * (4*m + 8*nnz), 4 * k * n, 2 * 4 * m * n, 0}},
 	} {
 		for i, p := range newNeed(&tt.job, tt.dev, m, k, n, nnz, tt.size).parts() {
 			if p.bytes != tt.want[i] {
@@ -54,7 +56,8 @@ func TestNeedsMore(t *testing.T) {
 			n = cols / 2
 		}
 		err := newNeed(&j, dev, rows, 1, n, 1, 4).check()
-		if err == nil || !strings.HasPrefix(err.Error(), "tall.mtx: this takes ") || !strings.Contains(err.Error(), "C (16777216×") || !strings.Contains(err.Error(), what) {
+		if err == nil || !strings.HasPrefix(err.Error(), "tall.mtx: this takes ") ||
+			!strings.Contains(err.Error(), "C (16777216×") || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, want %s", err, what)
 		}
 		if err := newNeed(&j, dev, rows/16, 1, n/2, 1, 4).check(); err != nil {

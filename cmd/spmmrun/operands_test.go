@@ -25,8 +25,10 @@ func (c *counted) Sparse() formats.Sparse {
 
 // A matrix in f16 is not decoded before something needs its entries, and then once.
 func TestOperandsDecodeLate(t *testing.T) {
-	a := &counted{Encoded: &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 1, 1}, ColIdx: []int32{2}, Val: []half.F16{half.F16From(5)}}}
-	q, err := newOperands[half.F16, float32](context.Background(), &job{cols: 4}, spmm.Info{}, a, nil, newProgress(io.Discard))
+	a := &counted{Encoded: &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 1, 1}, ColIdx: []int32{2},
+		Val: []half.F16{half.F16From(5)}}}
+	q, err := newOperands[half.F16, float32](context.Background(), &job{cols: 4}, spmm.Info{}, a, nil,
+		newProgress(io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type temporaries struct {
 	over  bool
 }
 
-// end removes what is not finished and keeps the rest from being finished.
+// end removes unfinished outputs and keeps others from being finished.
 func (t *temporaries) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +31,8 @@ func (t *temporaries) end() {
 	t.names, t.over = nil, true
 }
 
-// create makes a file for writing in dir: on Linux one without a name, which vanishes with the process however that ends.
+// create makes a file for writing in dir: on Linux one without a name, which vanishes with the process however that
+// ends.
 func (t *temporaries) create(dir, base string) (f *os.File, name string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

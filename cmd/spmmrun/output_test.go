@@ -14,8 +14,8 @@ func put(text string) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
 }
 
-// Until it is complete a file has no name where the system has files without, so that a killed process leaves none; else
-// one that end removes.
+// Until it is complete a file has no name where the system has files without, so that a killed process leaves none;
+// else one that end removes.
 func TestOutputUnfinished(t *testing.T) {
 	dir := t.TempDir()
 	temp := new(temporaries)

@@ -29,7 +29,8 @@ type progress struct {
 func newProgress(w io.Writer) *progress { return &progress{w: w, f: terminal(w)} }
 
 const (
-	besides           = 42 // characters that a line has at most besides the description and the bar: percent, counts and times
+	// characters that a line has at most besides the description and the bar: percent, counts and times
+	besides           = 42
 	leastBar, mostBar = 10, 30
 	pause             = 50 * time.Millisecond // from one drawing to the next
 )
@@ -48,7 +49,8 @@ func (p *progress) step(what string, n int64) {
 	what = shorten(printable.String(what), room-leastBar)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bar = &bar{what: what, width: min(mostBar, room-utf8.RuneCountInString(what)), counts: n > 0, total: n, begun: time.Now()}
+	p.bar = &bar{what: what, width: min(mostBar, room-utf8.RuneCountInString(what)), counts: n > 0, total: n,
+		begun: time.Now()}
 	p.show(p.bar.begun)
 }
 
@@ -115,8 +117,8 @@ type bar struct {
 	begun       time.Time
 }
 
-// text is the bar as a line: what is done, and, if the total is known, how much of it is done, how long that took, and how
-// long the rest takes at the same pace.
+// text is the bar as a line: what is done, and, if the total is known, how much of it is done, how long that took, and
+// how long the remaining cases take at the same pace.
 func (b *bar) text(now time.Time) string {
 	if b.total <= 0 {
 		return b.what + " …"
@@ -135,5 +137,6 @@ func (b *bar) text(now time.Time) string {
 	if len(behind) > besides-percent { // counts of many digits
 		behind = behind[:besides-percent]
 	}
-	return fmt.Sprintf("%s %3.0f%% |%s%s|%s", b.what, 100*share, strings.Repeat("█", full), strings.Repeat(" ", b.width-full), behind)
+	return fmt.Sprintf("%s %3.0f%% |%s%s|%s", b.what, 100*share, strings.Repeat("█", full),
+		strings.Repeat(" ", b.width-full), behind)
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// quantised is what the words that --quantise takes stand for.
+// quantised has the types that --quantise names.
 var quantised = map[string]dtype.Type{"none": dtype.Invalid, "int8": dtype.S8, "e4m3": dtype.E4M3}
 
-// quantisedReport is what there is to say of a quantised matrix.
+// quantisedReport is the report on a quantised matrix.
 type quantisedReport struct {
-	Type     string          `json:"type"`               // of the values: s8 or e4m3
-	Loss     *formats.Loss   `json:"loss,omitempty"`     // of quantising; none if the matrix came so
-	Distance *distanceReport `json:"distance,omitempty"` // of C from the exact product of the matrix before it was quantised
+	Type string        `json:"type"`           // of the values: s8 or e4m3
+	Loss *formats.Loss `json:"loss,omitempty"` // of quantising; none if the matrix came so
+	// of C from the exact product of the matrix before it was quantised
+	Distance *distanceReport `json:"distance,omitempty"`
 }
 
 func (r *quantisedReport) String() string {
@@ -43,8 +44,10 @@ func (j *job) checkQuantise() error {
 	return nil
 }
 
-// bring quantises the matrix if the job asks for it, and returns the precision to multiply with. q is nil if the matrix is not quantised.
-func (j *job) bring(a formats.Encoded, p *progress) (q *formats.Quantised, r *quantisedReport, prec dtype.Type, err error) {
+// bring quantises the matrix if the job asks for it, and returns the precision to multiply with. q is nil if the matrix
+// is not quantised.
+func (j *job) bring(a formats.Encoded, p *progress) (q *formats.Quantised, r *quantisedReport, prec dtype.Type,
+	err error) {
 	prec = a.Type()
 	q, is := a.(*formats.Quantised)
 	kind := quantised[j.quantise]
@@ -73,7 +76,8 @@ func (j *job) bring(a formats.Encoded, p *progress) (q *formats.Quantised, r *qu
 }
 
 // distanceFrom tells how far C is from the exact product of the matrix as it was before it was quantised.
-func distanceFrom[S oracle.Number](ctx context.Context, p oracle.ProblemOf[S], a formats.Encoded, c *formats.Dense[S], sample int64) (*distanceReport, error) {
+func distanceFrom[S oracle.Number](ctx context.Context, p oracle.ProblemOf[S], a formats.Encoded, c *formats.Dense[S],
+	sample int64) (*distanceReport, error) {
 	p.A, p.Quantised = formats.Convert[S](a.Sparse()), nil
 	r, err := oracle.Check(ctx, p, c, sample)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestQuantisedFiles: a file that convert has quantised is multiplied with, inspected, converted back, and refused by name where 8 bits
-// make no sense.
+// TestQuantisedFiles: a file that convert has quantised is multiplied with, inspected, converted back, and refused by
+// name where 8 bits make no sense.
 func TestQuantisedFiles(t *testing.T) {
 	t.Setenv("SPMM_CACHE", t.TempDir())
 	const a = "gen:uniform,rows=90,cols=300,density=0.5"

@@ -66,7 +66,7 @@ func finish(t *testing.T, c *exec.Cmd) finished {
 	return f
 }
 
-// onRanks runs the command as so many ranks, 1 without a launcher.
+// onRanks runs the command as n ranks, 1 without a launcher.
 func onRanks(t *testing.T, l mpitest.Launcher, ranks int, program string, args ...string) finished {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -132,7 +132,8 @@ func TestRanks(t *testing.T) {
 		{[]int{3}, "--format csr -n 5 --activation gelu --bias " + column(t, 1331) + " gen:stencil,side=11"},
 		{[]int{2}, "--mode reproducible --beta 1 -n 5 --activation relu --bias " + column(t, 5) + " gen:stencil,side=11"},
 		{[]int{2}, "--format csr -n 4 ../../testdata/matrices/ca-CondMat.mtx.gz"},
-		{[]int{3}, "--format csr -n 4 " + unzipped(t, "../../testdata/matrices/ca-CondMat.mtx.gz")}, // which ranks read together
+		// which ranks read together
+		{[]int{3}, "--format csr -n 4 " + unzipped(t, "../../testdata/matrices/ca-CondMat.mtx.gz")},
 	} {
 		args := append(strings.Fields(tt.args), "--backend", "cpu", "--warmup", "0", "--repeats", "2", "--report", "json")
 		var want report
@@ -196,7 +197,8 @@ func checkRanks(t *testing.T, name string, ranks int, got, want report) {
 			t.Errorf("%s: rank %d: %+v", name, r, x)
 		}
 	}
-	if nnz != want.Matrix.NNZ || rows != int64(want.Matrix.Rows) || sent != received || received != got.Ranks.Received || received == 0 || got.Ranks.Imbalance < 1 {
+	if nnz != want.Matrix.NNZ || rows != int64(want.Matrix.Rows) || sent != received || received != got.Ranks.Received ||
+		received == 0 || got.Ranks.Imbalance < 1 {
 		t.Errorf("%s: %d entries, %d rows, %d bytes sent, %d received, imbalance %v", name, nnz, rows, sent, received, got.Ranks.Imbalance)
 	}
 }
@@ -209,8 +211,10 @@ func TestRanksOutput(t *testing.T) {
 	var files [2][]byte
 	for i, n := range []int{1, 2} {
 		out := filepath.Join(dir, strconv.Itoa(n)+".npy")
-		f := onRanks(t, ls[len(ls)-1], n, program, "--backend", "cpu", "--format", "csr", "-n", "3", "--repeats", "1", "-o", out, "gen:rmat,scale=8")
-		if f.code != 0 || n == 2 && (strings.Count(f.stdout, "sha256") != 1 || !strings.Contains(f.stdout, "started by "+ls[len(ls)-1].Version)) {
+		f := onRanks(t, ls[len(ls)-1], n, program, "--backend", "cpu", "--format", "csr", "-n", "3", "--repeats", "1", "-o",
+			out, "gen:rmat,scale=8")
+		if f.code != 0 || n == 2 && (strings.Count(f.stdout, "sha256") != 1 ||
+			!strings.Contains(f.stdout, "started by "+ls[len(ls)-1].Version)) {
 			t.Fatalf("exit code %d:\n%s%s", f.code, f.stdout, f.stderr)
 		}
 		var err error
@@ -229,7 +233,8 @@ func TestRanksErrors(t *testing.T) {
 	program := command(t)
 	broken, short := filepath.Join(t.TempDir(), "broken.mtx"), filepath.Join(t.TempDir(), "short.mtx")
 	head := "%%MatrixMarket matrix coordinate real general\n"
-	for name, text := range map[string]string{broken: head + "3 3 3\n1 1 1\n2 2 2\n3 3 three\n", short: head + "3 3 5\n1 1 1\n2 2 2\n"} {
+	for name, text := range map[string]string{broken: head + "3 3 3\n1 1 1\n2 2 2\n3 3 three\n", short: head +
+		"3 3 5\n1 1 1\n2 2 2\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +267,8 @@ func TestRanksErrors(t *testing.T) {
 func TestRanksKilled(t *testing.T) {
 	l := mpitest.Launchers(t)[0]
 	program := command(t)
-	c := l.Command(t.Context(), 3, program, "--backend", "cpu", "--format", "csr", "-n", "8", "--repeats", "100000000", "gen:rmat,scale=12")
+	c := l.Command(t.Context(), 3, program, "--backend", "cpu", "--format", "csr", "-n", "8", "--repeats", "100000000",
+		"gen:rmat,scale=12")
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	if err := c.Start(); err != nil {
@@ -374,7 +380,8 @@ func TestPropagateKilled(t *testing.T) {
 	l := mpitest.Launchers(t)[0]
 	program := command(t)
 	dir := filepath.Join(t.TempDir(), "state")
-	args := []string{"propagate", "--backend", "cpu", "--cols", "6", "--checkpoint", dir, "--every", "1", "gen:rmat,scale=11,values=ones"}
+	args := []string{"propagate", "--backend", "cpu", "--cols", "6", "--checkpoint", dir, "--every", "1",
+		"gen:rmat,scale=11,values=ones"}
 	c := l.Command(t.Context(), 2, program, append(args, "--steps", "100000000")...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
@@ -402,7 +409,8 @@ func TestPropagateKilled(t *testing.T) {
 	var got, want propagationReport
 	steps := strconv.Itoa(at() + 2)
 	resumed := onRanks(t, l, 1, program, append(args, "--steps", steps, "--report", "json")...)
-	whole := onRanks(t, l, 1, program, "propagate", "--backend", "cpu", "--cols", "6", "--steps", steps, "--report", "json", args[len(args)-1])
+	whole := onRanks(t, l, 1, program, "propagate", "--backend", "cpu", "--cols", "6", "--steps", steps, "--report",
+		"json", args[len(args)-1])
 	if json.Unmarshal([]byte(resumed.stdout), &got) != nil || json.Unmarshal([]byte(whole.stdout), &want) != nil {
 		t.Fatalf("%s%s", resumed.stderr, whole.stderr)
 	}

@@ -43,11 +43,13 @@ func (j *job) sums(o spmm.Options) (spmm.Options, error) {
 	return o, nil
 }
 
-// reproducedReport is what there is to say of reproducible mode.
+// reproducedReport is the report on reproducible mode.
 type reproducedReport struct {
-	P                int  `json:"p"`
-	CorrectlyRounded bool `json:"correctly_rounded"` // p loses no bit of A or B, and each finite output is rounded once: not with a bias
-	// Vanished counts the elements other than 0 that p rounds to 0, since others of their row or column are so much larger.
+	P int `json:"p"`
+	// p loses no bit of A or B, and each finite output is rounded once: not with a bias
+	CorrectlyRounded bool `json:"correctly_rounded"`
+	// Vanished counts the elements other than 0 that p rounds to 0, since others of their row or column are so much
+	// larger.
 	Vanished vanishedReport `json:"rounded_to_zero"`
 }
 
@@ -64,7 +66,8 @@ func (v vanishedReport) String() string {
 		among string
 	}{{"A", v.A, "row"}, {"B", v.B, "column"}} {
 		if x.count > 0 {
-			words = append(words, fmt.Sprintf("elements of %s rounded to 0 beside larger ones of their %s: %d", x.name, x.among, x.count))
+			words = append(words,
+				fmt.Sprintf("elements of %s rounded to 0 by larger ones of their %s: %d", x.name, x.among, x.count))
 		}
 	}
 	return strings.Join(words, "; ")
@@ -78,7 +81,8 @@ func reproduced[T formats.Value, S oracle.Number](j *job, done multiplied, q *op
 	p := done.bits
 	rows, cols := rfx.Rows(q.a()), rfx.Cols(q.b)
 	least, lossless := rfx.Auto(rows, cols)
-	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0 && j.epilogue.biasFile == ""}
+	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0 &&
+		j.epilogue.biasFile == ""}
 	if !lossless || p < int(least) {
 		r.Vanished = vanishedReport{rfx.RowsToZero(q.a(), rows, rfx.P(p)), rfx.ColsToZero(q.b, cols, rfx.P(p))}
 	}
@@ -94,7 +98,8 @@ func (r *reproducedReport) String() string {
 }
 
 // verifyBits is verify for reproducible mode: whole rows, each bit.
-func verifyBits(ctx context.Context, j *job, precision int, p oracle.Problem, c *formats.Dense[float32]) (*verifyReport, error) {
+func verifyBits(ctx context.Context, j *job, precision int, p oracle.Problem, c *formats.Dense[float32]) (*verifyReport,
+	error) {
 	rows := make([]int, p.A.Rows)
 	for i := range rows {
 		rows[i] = i
@@ -116,7 +121,8 @@ func verifyBits(ctx context.Context, j *job, precision int, p oracle.Problem, c 
 			got, w := math.Float32bits(c.At(row, k)), math.Float32bits(want.At(i, k))
 			if got != w && v.OK {
 				v.OK, v.MaxRatio = false, math.MaxFloat64
-				v.worst = fmt.Sprintf("C[%d,%d] is %g (bits %08x), must be %g (bits %08x)", row, k, c.At(row, k), got, want.At(i, k), w)
+				v.worst = fmt.Sprintf("C[%d,%d] is %g (bits %08x), must be %g (bits %08x)", row, k, c.At(row, k), got,
+					want.At(i, k), w)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm/formats/spy"
 )
 
-// canvas is what a matrix is drawn on with characters.
+// canvas is the size and the characters of a drawing.
 type canvas struct {
 	width, height int    // at most, in characters; characters are twice as high as wide
 	shades        []rune // from no entry to most

@@ -11,7 +11,8 @@ import (
 )
 
 func TestDraw(t *testing.T) {
-	small := &formats.CSR[float32]{Rows: 3, Cols: 4, RowPtr: []int64{0, 1, 1, 3}, ColIdx: []int32{0, 1, 3}, Val: []float32{1, 2, 3}}
+	small := &formats.CSR[float32]{Rows: 3, Cols: 4, RowPtr: []int64{0, 1, 1, 3}, ColIdx: []int32{0, 1, 3},
+		Val: []float32{1, 2, 3}}
 	for _, c := range []struct {
 		name   string
 		canvas canvas
@@ -41,7 +42,8 @@ func TestDraw(t *testing.T) {
 |#|
 +-+
 `},
-		{"shades by number", canvas{6, 32, blocks}, &formats.CSR[float32]{Rows: 1, Cols: 16, RowPtr: []int64{0, 6}, ColIdx: []int32{0, 1, 2, 3, 4, 15}, Val: make([]float32, 6)}, `
+		{"shades by number", canvas{6, 32, blocks}, &formats.CSR[float32]{
+			Rows: 1, Cols: 16, RowPtr: []int64{0, 6}, ColIdx: []int32{0, 1, 2, 3, 4, 15}, Val: make([]float32, 6)}, `
 +----+
 |█▒ ▒|
 +----+
@@ -76,7 +78,8 @@ func TestCanvas(t *testing.T) {
 	if c := newCanvas(new(bytes.Buffer)); string(c.shades) != string(plain) || c.width != 72 {
 		t.Errorf("for a file: %+v", c)
 	}
-	for value, want := range map[string]bool{"en_US.UTF-8": true, "C.utf8": true, "C": false, "POSIX": false, "de_DE.ISO-8859-1": false} {
+	for value, want := range map[string]bool{"en_US.UTF-8": true, "C.utf8": true, "C": false, "POSIX": false,
+		"de_DE.ISO-8859-1": false} {
 		t.Setenv("LC_ALL", value)
 		if unicodeLocale() != want {
 			t.Errorf("LC_ALL=%s: %v", value, !want)
@@ -119,7 +122,8 @@ func TestWriteSpy(t *testing.T) {
 	if dark(0.3, 0.5, 0.85) || dark(0.8, 0.1, 0.5) {
 		t.Error("something beside the diagonal")
 	}
-	for _, empty := range []*formats.CSR[float32]{{RowPtr: []int64{0}}, {Rows: 1, Cols: 5, RowPtr: []int64{0, 0}}, {Rows: 9, RowPtr: make([]int64, 10)}} {
+	for _, empty := range []*formats.CSR[float32]{{RowPtr: []int64{0}}, {Rows: 1, Cols: 5, RowPtr: []int64{0, 0}},
+		{Rows: 9, RowPtr: make([]int64, 10)}} {
 		if err := writeSpy(&b, "none", empty); err != nil {
 			t.Errorf("%d×%d: %v", empty.Rows, empty.Cols, err)
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 )
 
-// suggestCommand is the error for a first argument that is no matrix and looks like a command, nil if it may be a matrix.
+// suggestCommand is the error for a first argument that is no matrix and looks like a command, nil if it may be a
+// matrix.
 func suggestCommand(c *cobra.Command, arg string) error {
 	if _, err := os.Stat(arg); !errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(arg, gen.Prefix) || arg == "-" {
 		return nil
@@ -54,8 +55,8 @@ func suggestFlag(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 }
 
-// nearest returns the word that s was probably meant to be, "" if none: one that differs by at most two edits, or begins
-// with s.
+// nearest returns the word that s was probably meant to be, "" if none: one that differs by at most two edits, or
+// begins with s.
 func nearest(s string, words []string) string {
 	best, least := "", 3
 	for _, w := range words {

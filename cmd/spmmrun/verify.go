@@ -14,21 +14,23 @@ import (
 // sampleProducts is about how many exact products --verify sample spends: a fraction of a second.
 const sampleProducts = 5e6
 
-// multiplied is what there is to know of the multiplication that is verified.
+// multiplied describes the multiplication that is verified.
 type multiplied struct {
 	info spmm.PlanInfo
 	bits int // of reproducible mode, else 0
 }
 
 // verify checks the outputs that the job asks for.
-func verify[T formats.Value, S oracle.Number](ctx context.Context, j *job, done multiplied, q *operands[T, S], c *formats.Dense[S]) (*verifyReport, error) {
+func verify[T formats.Value, S oracle.Number](ctx context.Context, j *job, done multiplied, q *operands[T, S],
+	c *formats.Dense[S]) (*verifyReport, error) {
 	sample := int64(0) // all
 	if j.verify == "sample" {
 		sample = 1 + int64(sampleProducts/(1+float64(q.a().NNZ())/float64(max(1, q.rows))))
 	}
 	problem := oracle.ProblemOf[S]{
 		Quantised: q.quantised, A: formats.Convert[S](q.a()), B: convertDense[S](q.b), C: q.c0,
-		Alpha: float64(S(j.alpha)), Beta: float64(S(j.beta)), Epilogue: q.epilogue, Compute: done.info.Precision, Out: formats.TypeOf[S](),
+		Alpha: float64(S(j.alpha)), Beta: float64(S(j.beta)), Epilogue: q.epilogue, Compute: done.info.Precision,
+		Out: formats.TypeOf[S](),
 	}
 	r, err := oracle.Check(ctx, problem, c, sample)
 	if err != nil {
@@ -36,7 +38,8 @@ func verify[T formats.Value, S oracle.Number](ctx context.Context, j *job, done 
 	}
 	distance := distanceReport{Checked: r.Checked, Worst: finite(r.Worst), Relative: finite(r.Relative)}
 	if p := done.bits; p != 0 { // right is then what the mode defines, however far from the exact product
-		v, err := verifyBits(ctx, j, p, any(problem).(oracle.Problem), any(c).(*formats.Dense[float32])) // there is no such mode for f64
+		// there is no such mode for f64
+		v, err := verifyBits(ctx, j, p, any(problem).(oracle.Problem), any(c).(*formats.Dense[float32]))
 		if err == nil {
 			v.Distance = distance
 		}

@@ -29,7 +29,7 @@ func printVersion(w io.Writer) error {
 	return err
 }
 
-// version is what the command says of itself: version, commit, compiler and backends.
+// version is the command's version, commit, compiler and backends.
 func version() string {
 	number, commit := build()
 	if commit != "" {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Files that cannot be written to the end, because the system lets no file grow beyond a size (RLIMIT_FSIZE), as a disk that
-// is full: the error names the file, no part of a file is left, and what was there before stays.
+// Files that cannot be written to the end, because the system lets no file grow beyond a size (RLIMIT_FSIZE), as a disk
+// that is full: the error names the file, no part of a file is left, and what was there before stays.
 
 package main
 
@@ -62,8 +62,10 @@ func TestWriteFaults(t *testing.T) {
 		{"s.png", []string{"inspect", "--backend", "cpu", "--spy", "s.png", a}},
 		{"b.json", []string{"bench", "--load", saved, "--save", "b.json"}},
 		{"b.svg", []string{"bench", "--load", saved, "--plot", "b.svg"}},
-		{"state", []string{"propagate", "--backend", "cpu", "--steps", "2", "--cols", "3", "--checkpoint", "state", "gen:rmat,scale=5"}},
-		{"x.npy", []string{"propagate", "--backend", "cpu", "--steps", "2", "--cols", "3", "-o", "x.npy", "gen:rmat,scale=5"}},
+		{"state", []string{"propagate", "--backend", "cpu", "--steps", "2", "--cols", "3", "--checkpoint", "state",
+			"gen:rmat,scale=5"}},
+		{"x.npy", []string{"propagate", "--backend", "cpu", "--steps", "2", "--cols", "3", "-o", "x.npy",
+			"gen:rmat,scale=5"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +108,7 @@ func TestWriteFaults(t *testing.T) {
 				steps = 40
 			}
 			old := map[string]string{}
-			if c.name != "state" { // a folder, of which each file is new
+			if c.name != "state" { // a folder; each file in it is new
 				path := filepath.Join(dir, c.name)
 				old[path] = "what was there before"
 			}
@@ -118,7 +120,8 @@ func TestWriteFaults(t *testing.T) {
 				}
 				limit := i * (size - 1) / max(1, steps-1)
 				text, err := run(limit)
-				if err == nil || !strings.Contains(text, c.name) || !strings.Contains(text, "file too large") || strings.Count(text, "\n") != 1 || strings.Count(text, "file too large") != 1 {
+				if err == nil || !strings.Contains(text, c.name) || !strings.Contains(text, "file too large") ||
+					strings.Count(text, "\n") != 1 || strings.Count(text, "file too large") != 1 {
 					t.Fatalf("%d of %d bytes fit: %v, %q", limit, size, err, text)
 				}
 				for path, s := range contents() {

@@ -100,8 +100,8 @@ var Rules = append(planning(), []Rule{
 }...)
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
-// behind the command, gonum behind the package that converts its matrices, which no other package imports, and the
-// peer that measures it.
+// behind the command, gonum behind the package that converts its matrices, which no other package imports, and the peer
+// that measures it.
 var Bindings = map[string][]string{
 	"gorgonia.org/cu":                         {"backend/cuda/..."},
 	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},

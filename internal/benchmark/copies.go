@@ -24,19 +24,20 @@ func copySizes(most int64) []int64 {
 }
 
 // Copies measures uploads to each device and downloads, of 64 KiB to Task.Most bytes: of page-locked memory, of lines
-// with padding in such, of ordinary memory, and on CUDA by cuMemcpy of page-locked memory (plain).
+// with padding in such, of ordinary memory, and on CUDA by cuMemcpy of page-locked memory (plain). Of several devices
+// it measures the link, by copies from the first to the last.
 func Copies(ctx context.Context, t *Task) (*Report, error) {
 	sizes := copySizes(t.Most)
 	if len(sizes) == 0 {
 		return nil, fmt.Errorf("copies of at most %d bytes: the smallest has 65536", t.Most)
 	}
 	return t.each(ctx, len(sizes), func(at *place, step int) ([]*contest, error) {
-		dev, err := at.alone("copies")
-		if err != nil {
-			return nil, err
+		c := &copies{dev: at.dev, at: at.name, bytes: sizes[step]}
+		enter := c.enter
+		if at.several {
+			enter = func() error { return c.link(ctx, len(at.devices)-1) }
 		}
-		c := &copies{dev: dev, at: at.name, bytes: sizes[step]}
-		err = c.enter()
+		err := enter()
 		return c.all, err
 	})
 }
@@ -72,6 +73,40 @@ func (c *copies) enter() error {
 		}
 	}
 	return c.tensor("ordinary", formats.NewDense[float32](rows, copyCols), func() error { return nil })
+}
+
+// link adds copies from the first of several devices to the last.
+func (c *copies) link(ctx context.Context, last int) error {
+	rows := int(c.bytes / 4 / copyCols)
+	none := &formats.CSR[float32]{Rows: rows, Cols: rows, RowPtr: make([]int64, rows+1)}
+	plan, err := spmm.Prepare(ctx, c.dev, none, spmm.Options{Format: "csr", Cols: copyCols})
+	if err != nil {
+		return err
+	}
+	e := &timed{shut: []func() error{plan.Close}}
+	c.all = append(c.all, &contest{entrant: e, Result: Result{
+		Case: Case{
+			Matrix: size(c.bytes), N: 1, Precision: "f32", Backend: c.at, Mode: Fast,
+			Format: fmt.Sprintf("device 0 to %d", last),
+		},
+		Chosen: "link", Bytes: c.bytes,
+	}})
+	var ends [2]*spmm.Tensor[float32]
+	for i, at := range []int{0, last} {
+		if ends[i], err = spmm.NewTensorAt[float32](plan, rows, copyCols, spmm.On(at)); err != nil {
+			return err
+		}
+		e.shut = append(e.shut, ends[i].Close)
+	}
+	if err := ends[0].Upload(ctx, formats.NewDense[float32](rows, copyCols)); err != nil {
+		return err
+	}
+	copied := byHost(func(ctx context.Context) error {
+		_, err := ends[1].Copy(ctx, ends[0])
+		return err
+	})
+	e.run, e.clock = copied.run, copied.clock
+	return nil
 }
 
 // tensor adds the copies of a matrix to a tensor and back.

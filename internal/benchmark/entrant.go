@@ -81,12 +81,12 @@ func enterAs[T formats.Value, O oracle.Number](
 // splits are the words of Way.Split.
 var splits = map[string]spmm.Split{"": spmm.AutoSplit, "columns": spmm.ByColumns, "rows": spmm.ByRows}
 
-// prepare makes the plan and its operands: where the plan needs them, or B on the first of several devices. Calls on a device by
-// itself follow each other as the way says.
+// prepare makes the plan and its operands, where the plan needs them, or B on the first of several devices. Calls on a
+// device by itself follow each other as the way says.
 func prepare[T formats.Value, O oracle.Number](
 	ctx context.Context, p *planned, dev *spmm.Device, a formats.Encoded, b *formats.Dense[T], o spmm.Options, way Way,
 ) error {
-	if !p.several && (way.Split != "" || way.First || way.Memory > 0) {
+	if !p.several && (way.Split != "" || way.First) {
 		return fmt.Errorf("%v: is for several devices: %w", way, spmm.ErrUnsupported)
 	}
 	o.Split, o.Memory = splits[way.Split], way.Memory
@@ -115,7 +115,7 @@ func prepare[T formats.Value, O oracle.Number](
 		p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
 			return moving(times, func() (spmm.Timing, error) { return plan.Run(ctx, 1, tb, 0, tc) })
 		}
-	case p.several:
+	case p.several, way.Memory > 0:
 		p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
 			return plan.Repeat(ctx, times, 1, tb, 0, tc)
 		}

@@ -186,8 +186,9 @@ const leastUS = 1e-4
 // best searches the cost from that of the variant's kind on. What the measurements do not tell stays as it was.
 func (f *fitter) best() model.Cost {
 	c := model.Cost{
-		Efficiency: f.start.Efficiency, Columns: f.start.Columns, Fetch: f.start.Fetch, StartUS: max(leastUS, f.start.StartUS),
-		StepUS: f.start.StepUS, Launch: f.start.Launch, Overlap: f.start.Overlap, Busy: f.start.Busy, Cut: f.start.Cut,
+		Efficiency: f.start.Efficiency, Columns: f.start.Columns, Fetch: f.start.Fetch,
+		StartUS: max(leastUS, f.start.StartUS),
+		StepUS:  f.start.StepUS, Launch: f.start.Launch, Overlap: f.start.Overlap, Busy: f.start.Busy, Cut: f.start.Cut,
 	}
 	if c.Efficiency == 0 {
 		c.Efficiency = 1

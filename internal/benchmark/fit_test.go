@@ -87,12 +87,14 @@ func fitFinds(t *testing.T, code backend.Code, format, name string, truth model.
 	if err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	if m.Code != code.String() || m.Measured.Device != dev.Name || m.Measured.LatencyUS != 0.3 || len(m.Costs) != 1 || m.Costs[0].Variants[0] != format+"/"+name {
+	if m.Code != code.String() || m.Measured.Device != dev.Name || m.Measured.LatencyUS != 0.3 || len(m.Costs) != 1 ||
+		m.Costs[0].Variants[0] != format+"/"+name {
 		t.Fatalf("%+v", m)
 	}
 	got := m.Costs[0]
 	for name, x := range map[string][2]float64{
-		"efficiency": {got.Efficiency, truth.Efficiency}, "fetch": {got.Fetch, truth.Fetch}, "start": {got.StartUS, truth.StartUS}, "step": {got.StepUS, truth.StepUS},
+		"efficiency": {got.Efficiency, truth.Efficiency}, "fetch": {got.Fetch, truth.Fetch},
+		"start": {got.StartUS, truth.StartUS}, "step": {got.StepUS, truth.StepUS},
 	} {
 		if x[1] != 0 && !(math.Abs(math.Log(x[0]/x[1])) < math.Log(1.1)) {
 			t.Errorf("%s %v, want %v within a tenth\n%s", name, x[0], x[1], notes.String())
@@ -132,7 +134,8 @@ func TestFitOfPackings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range r.Results {
-		if format, variant, _ := strings.Cut(x.Format, "/"); !x.Measured() || x.Format != "auto" && (x.Chosen != format || x.Variant != variant || x.Predicted == nil) {
+		format, variant, _ := strings.Cut(x.Format, "/")
+		if !x.Measured() || x.Format != "auto" && (x.Chosen != format || x.Variant != variant || x.Predicted == nil) {
 			t.Errorf("%+v", x)
 		}
 	}

@@ -1,5 +1,5 @@
-// Packings of a matrix, each measured by itself, and the figures that predictions are made from: Fit makes device models
-// of them.
+// Packings of a matrix, each measured by itself, and the figures that predictions are made from: Fit makes device
+// models of them.
 
 package benchmark
 

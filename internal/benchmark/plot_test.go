@@ -11,7 +11,8 @@ import (
 // Whatever a report says that can be read: it is printed and drawn, or refused.
 func FuzzDraw(f *testing.F) {
 	const head = `{"version": 1, "environment": {"devices": [{"backend": "cpu", "copy_bytes_s": 1e10, "flops": 1e11, "peaks": {"f32": 1e11}}]}, "results": [`
-	const one = `{"matrix": "a.mtx", "n": 8, "precision": "f32", "backend": "cpu", "format": "csr", "mode": "fast", "rows": 3, "cols": 4, "nnz": 5, "chosen": "csr", "bytes": 100,
+	const one = `{"matrix": "a.mtx", "n": 8, "precision": "f32", "backend": "cpu", "format": "csr",
+		"mode": "fast", "rows": 3, "cols": 4, "nnz": 5, "chosen": "csr", "bytes": 100,
 		"samples_us": [1, 2, 1], "median_us": 1, "low_us": 1, "high_us": 2, "attainable_us": 0.5}`
 	f.Add([]byte(head + one + `]}`))
 	f.Add([]byte(head + one + `, {"matrix": "a.mtx", "n": -8, "precision": "f32", "backend": "cpu", "format": "csr", "mode": "fast", "median_us": 1e-308}]}`))

@@ -23,7 +23,8 @@ func sample() *Report {
 		return Result{
 			Case: Case{Matrix: matrix, N: 32, Precision: "f32", Backend: backend, Format: format, Mode: Fast},
 			Rows: 100, Cols: 200, NNZ: 1000, Chosen: "csr", Variant: "cpu_f32", Clock: "device", Samples: samples, Batch: 7,
-			Median: Median(samples), Low: low, High: high, Settled: true, AttainableUS: 5, BoundBy: "cache", Bytes: 4000, EncodeS: 0.25,
+			Median: Median(samples), Low: low, High: high, Settled: true, AttainableUS: 5, BoundBy: "cache", Bytes: 4000,
+			EncodeS: 0.25,
 		}
 	}
 	peer := at("dir/a.mtx", "eigen", "rows", 20, 20, 21, 21, 22, 22)
@@ -39,10 +40,13 @@ func sample() *Report {
 	return &Report{
 		Version: ReportVersion,
 		Environment: Environment{
-			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2, Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
-			Devices: []Device{{Backend: "cpu", Name: "Some CPU", Driver: "Go 1", Copy: 1e10, Flops: 1e11, Peaks: map[string]float64{"f32": 1e11}}},
-			Peers:   []string{"Eigen 3.4"},
-			Before:  State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
+			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2,
+			Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
+			Devices: []Device{{
+				Backend: "cpu", Name: "Some CPU", Driver: "Go 1", Copy: 1e10, Flops: 1e11, Peaks: map[string]float64{"f32": 1e11},
+			}},
+			Peers:  []string{"Eigen 3.4"},
+			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
 		},
 		Results: []Result{
 			at("dir/a.mtx", "cpu", "auto", 10, 10, 10, 10.1, 10.1, 10.2), peer,
@@ -87,7 +91,8 @@ func golden(t *testing.T, name string, got []byte) {
 func TestVersus(t *testing.T) {
 	r := &Report{}
 	add := func(matrix string, n int, by, chosen string, us float64) {
-		r.Results = append(r.Results, Result{Case: Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}, Chosen: chosen, Median: us})
+		of := Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}
+		r.Results = append(r.Results, Result{Case: of, Chosen: chosen, Median: us})
 	}
 	add("a", 128, "cpu", "csr", 10)
 	add("a", 128, "p", "", 40)
@@ -126,19 +131,24 @@ func TestReadReport(t *testing.T) {
 		text func(*bytes.Buffer)
 		want string
 	}{
-		"empty":    {func(*bytes.Buffer) {}, "a.json is no report of spmmrun bench: EOF"},
-		"cut":      {func(b *bytes.Buffer) { b.Write(text.Bytes()[:500]) }, "a.json is no report of spmmrun bench: unexpected EOF"},
+		"empty": {func(*bytes.Buffer) {}, "a.json is no report of spmmrun bench: EOF"},
+		"cut": {func(b *bytes.Buffer) { b.Write(text.Bytes()[:500]) },
+			"a.json is no report of spmmrun bench: unexpected EOF"},
 		"version":  {func(b *bytes.Buffer) { b.WriteString(`{"version":2}`) }, "another version: version 2, want 1"},
 		"manifest": {func(b *bytes.Buffer) { b.WriteString(`{"cases":[]}`) }, "version 0, want 1"},
 		"twice":    {func(b *bytes.Buffer) { twice.Write(b) }, "two results of dir/a.mtx, N=32, f32: cpu auto"},
-		"list":     {func(b *bytes.Buffer) { b.WriteString(`[{"version":1}]`) }, "no report of spmmrun bench: [ where { is expected"},
-		"number":   {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":5}`) }, "5 where [ is expected"},
-		"many":     {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":[` + strings.Repeat("{},", 1e5)) }, "a.json says of "},
+		"list": {func(b *bytes.Buffer) { b.WriteString(`[{"version":1}]`) },
+			"no report of spmmrun bench: [ where { is expected"},
+		"number": {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":5}`) }, "5 where [ is expected"},
+		"many": {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":[` + strings.Repeat("{},", 1e5)) },
+			"a.json says of "},
 		"long": {func(b *bytes.Buffer) {
 			b.WriteString(`{"environment":{"devices":[` + strings.Repeat("{},", mostOfPart/3) + `{}]}}`)
 		}, "a part of it has 1048"},
-		"unknown": {func(b *bytes.Buffer) { b.WriteString(`{"else":[` + strings.Repeat("0,", mostOfPart/2) + `0]}`) }, "a part of it has 1048"},
-		"no time": {func(b *bytes.Buffer) { none.Write(b) }, "a.json says of dir/a.mtx, N=32, f32: cpu auto: its time is 0 µs"},
+		"unknown": {func(b *bytes.Buffer) { b.WriteString(`{"else":[` + strings.Repeat("0,", mostOfPart/2) + `0]}`) },
+			"a part of it has 1048"},
+		"no time": {func(b *bytes.Buffer) { none.Write(b) },
+			"a.json says of dir/a.mtx, N=32, f32: cpu auto: its time is 0 µs"},
 	} {
 		var b bytes.Buffer
 		c.text(&b)
@@ -227,7 +237,8 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d results, devices %v, peers %q, %v s", len(m.Results), e.Devices, e.Peers, e.Seconds)
 	}
 	var text bytes.Buffer
-	if err := m.Markdown(&text); err != nil || !strings.Contains(text.String(), "- command: `spmmrun bench`\n- command: `spmmrun bench -n 64 b.mtx`\n") {
+	if err := m.Markdown(&text); err != nil ||
+		!strings.Contains(text.String(), "- command: `spmmrun bench`\n- command: `spmmrun bench -n 64 b.mtx`\n") {
 		t.Errorf("not both commands in %s (%v)", text.String(), err)
 	}
 	if len(sample().Results) != len(a.Results) || len(a.Environment.Devices) != 1 {

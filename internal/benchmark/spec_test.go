@@ -39,11 +39,14 @@ func TestReadSpec(t *testing.T) {
 		`[]`:                                 "a.json is no spec of spmmrun bench: json: ",
 		`{"products": [{}], "rows": 1}`:      `unknown field "rows"`,
 		`{"products": [{"columns": ["8"]}]}`: "a.json is no spec of spmmrun bench: json: ",
-		`{"products": [{"ways": [{"packed":-1}]}]}`:                      "products 0, ways: packed, memory and columns: want numbers above 0",
-		`{"products": [{}, {"ways": [{"quantise": "int8"}]}]}`:           `products 1, ways: quantise "int8": want one of s8, e4m3`,
-		`{"products": [{"ways": [{"split": "halves"}]}]}`:                `split "halves": want one of columns, rows`,
-		`{"products": [{"ways": [{"columns": [0]}]}]}`:                   "want numbers above 0",
-		`{"products": [{"limits": [{}]}]}`:                               "products 0, limits: a limit is us, or times and of",
+		`{"products": [{"ways": [{"packed":-1}]}]}`: "products 0, ways: packed, memory and " +
+			"columns: want numbers above 0",
+		`{"products": [{}, {"ways": [{"quantise": "int8"}]}]}`: `products 1, ways: quantise "int8": ` +
+			`want one of s8, e4m3`,
+		`{"products": [{"ways": [{"split": "halves"}]}]}`: `split "halves": want one of columns, rows`,
+		`{"products": [{"ways": [{"columns": [0]}]}]}`:    "want numbers above 0",
+		`{"products": [{"limits": [{}]}]}`: "products 0, limits: a limit is us, " +
+			"or times and of",
 		`{"products": [{"limits": [{"us": 1, "of": "x"}]}]}`:             "a limit is us, or times and of",
 		`{"products": [{"limits": [{"us": 1, "times": 2, "of": "x"}]}]}`: "a limit is us, or times and of",
 		`{"limits": [{"us": -1}], "products": [{}]}`:                     "a limit is us, or times and of",

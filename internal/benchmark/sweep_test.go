@@ -127,7 +127,8 @@ func productOf(name string) []float32 {
 func small(peers ...string) *Sweep {
 	return &Sweep{
 		Products: []Products{{
-			Matrices: []string{"gen:uniform,rows=67,cols=41,density=0.1"}, Columns: []int{5}, Backends: []string{"cpu"}, Formats: []string{"csr"},
+			Matrices: []string{"gen:uniform,rows=67,cols=41,density=0.1"}, Columns: []int{5}, Backends: []string{"cpu"},
+			Formats:    []string{"csr"},
 			Precisions: []dtype.Type{dtype.F32}, Modes: []string{Fast}, Ways: []Way{{}},
 		}},
 		Peers: peers, Turns: Turns{Interval: 0.02, Limit: 5 * time.Millisecond},
@@ -175,7 +176,8 @@ func TestFloat64(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	s := small()
-	s.Products[0].Columns, s.Products[0].Precisions, s.Products[0].Formats = []int{1, 5}, []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}, []string{"auto", "cvse"}
+	s.Products[0].Columns, s.Products[0].Formats = []int{1, 5}, []string{"auto", "cvse"}
+	s.Products[0].Precisions = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
 	last := int64(-1)
 	s.Progress = func(done, total int64) {
 		if total != 600 || done < last || done > total {
@@ -196,7 +198,8 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%v twice", x.Case)
 		}
 		seen[x.Case] = true
-		if !x.Measured() || len(x.Samples) < leastSamples || x.Low > x.Median || x.High < x.Median || x.AttainableUS <= 0 || x.Bytes <= 0 || x.Variant == "" {
+		if !x.Measured() || len(x.Samples) < leastSamples || x.Low > x.Median || x.High < x.Median ||
+			x.AttainableUS <= 0 || x.Bytes <= 0 || x.Variant == "" {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -264,7 +267,8 @@ func TestFaultyPeers(t *testing.T) {
 				t.Fatalf("results %+v", r.Results)
 			}
 			for i, x := range r.Results[1:] {
-				if x.Measured() != (want[i] == "") || !strings.HasPrefix(x.Error, want[i]) || x.Wrong != strings.HasPrefix(want[i], "wrong") {
+				if x.Measured() != (want[i] == "") || !strings.HasPrefix(x.Error, want[i]) ||
+					x.Wrong != strings.HasPrefix(want[i], "wrong") {
 					t.Errorf("algorithm %d: error %q, want %q", i, x.Error, want[i])
 				}
 			}
@@ -298,7 +302,8 @@ func TestWrongAnswer(t *testing.T) {
 // A group of devices is measured together with one of them, and is right in every precision and mode.
 func TestGroups(t *testing.T) {
 	s := small()
-	s.Products[0].Backends, s.Products[0].Columns, s.Products[0].Modes = []string{"cpu", "cpu+cpu", "cpu:all"}, []int{256}, []string{Fast, Reproducible}
+	s.Products[0].Backends, s.Products[0].Columns = []string{"cpu", "cpu+cpu", "cpu:all"}, []int{256}
+	s.Products[0].Modes = []string{Fast, Reproducible}
 	s.Products[0].Precisions = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16, dtype.F64}
 	seen := map[string]int{}
 	s.Fits = func(on []spmm.Info, _ *formats.CSR[float32], _, _ int) error {
@@ -326,7 +331,8 @@ func TestGroups(t *testing.T) {
 	if len(r.Results) != 24 || seen["devices"] != 2 || seen["reproducible"] != 9 {
 		t.Errorf("%d results, %v", len(r.Results), seen)
 	}
-	if d := r.Environment.Devices; len(d) != 3 || d[1].Flops != 2*d[0].Flops || d[1].Copy != 2*d[0].Copy || d[1].Backend != "cpu+cpu" || d[0].Peaks["f32"] <= 0 {
+	if d := r.Environment.Devices; len(d) != 3 || d[1].Flops != 2*d[0].Flops || d[1].Copy != 2*d[0].Copy ||
+		d[1].Backend != "cpu+cpu" || d[0].Peaks["f32"] <= 0 {
 		t.Errorf("devices %+v", d)
 	}
 }
@@ -354,7 +360,8 @@ func TestWays(t *testing.T) {
 	s.Products[0].Columns, s.Products[0].Precisions = []int{5, 8}, []dtype.Type{dtype.F16}
 	s.Products[0].Formats = []string{"lanestream"}
 	s.Products[0].Ways = []Way{
-		{}, {Packed: 8}, {Calls: Recorded}, {Calls: Listed, Columns: []int{8}}, {Calls: Apart}, {Quantise: "s8"}, {Quantise: "e4m3", Packed: 8}, {Split: "rows"},
+		{}, {Packed: 8}, {Calls: Recorded}, {Calls: Listed, Columns: []int{8}}, {Calls: Apart}, {Quantise: "s8"},
+		{Quantise: "e4m3", Packed: 8}, {Split: "rows"},
 	}
 	r, err := s.Run(t.Context())
 	if err != nil {
@@ -369,14 +376,16 @@ func TestWays(t *testing.T) {
 			t.Errorf("%v: %s", x.Case, x.Error)
 		}
 	}
-	if want := []string{"", "packed for 8", "recorded", "apart", "s8", "packed for 8, e4m3", "by rows"}; !slices.Equal(ways, want) || len(r.Results) != 13 {
+	want := []string{"", "packed for 8", "recorded", "apart", "s8", "packed for 8, e4m3", "by rows"}
+	if !slices.Equal(ways, want) || len(r.Results) != 13 {
 		t.Errorf("%d results, ways %q, want %q", len(r.Results), ways, want)
 	}
 	s.Verify = func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {
 		p.Quantised = nil // the matrix before it was quantised
 		return whole(ctx, p, c)
 	}
-	if r, err = s.Run(t.Context()); err != nil || !slices.ContainsFunc(r.Results, func(x Result) bool { return x.Way == "s8" && x.Wrong }) {
+	if r, err = s.Run(t.Context()); err != nil ||
+		!slices.ContainsFunc(r.Results, func(x Result) bool { return x.Way == "s8" && x.Wrong }) {
 		t.Errorf("what quantising loses is not noticed: %v", err)
 	}
 }
@@ -393,11 +402,28 @@ func TestWaysOfGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"by columns", "by rows", "by columns, B on the first", "by rows, B on the first", "0.00105 GB of memory"} {
+	const little = "0.00105 GB of memory"
+	for i, want := range []string{
+		"by columns", "by rows", "by columns, B on the first", "by rows, B on the first", little,
+	} {
 		x := r.Results[i]
-		if !x.Measured() || x.Way != want || strings.Contains(want, "rows") != (x.Split == "rows") && x.Way != "0.00105 GB of memory" {
+		if !x.Measured() || x.Way != want || want != little && strings.Contains(want, "rows") != (x.Split == "rows") {
 			t.Errorf("%+v", x)
 		}
+	}
+}
+
+// A matrix streams to a device whose memory may hardly be used.
+func TestStreams(t *testing.T) {
+	s := small()
+	s.Products[0].Matrices, s.Products[0].Columns = []string{"gen:uniform,rows=3000,density=0.1"}, []int{8}
+	s.Products[0].Ways = []Way{{Memory: 1 << 20}}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Results[0]; !x.Measured() || x.Way != "0.00105 GB of memory" || x.By() != "cpu csr 0.00105 GB of memory" {
+		t.Errorf("%+v", x)
 	}
 }
 

@@ -62,7 +62,8 @@ func TestChains(t *testing.T) {
 	if len(r.Environment.Devices) != 1 {
 		t.Errorf("devices %+v", r.Environment.Devices)
 	}
-	if _, err := Chains(t.Context(), briefTask("gen:uniform,rows=20,cols=30,density=0.2")); err == nil || !strings.Contains(err.Error(), "20×30: a chain needs a square matrix") {
+	if _, err := Chains(t.Context(), briefTask("gen:uniform,rows=20,cols=30,density=0.2")); err == nil ||
+		!strings.Contains(err.Error(), "20×30: a chain needs a square matrix") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -111,7 +112,8 @@ func TestValues(t *testing.T) {
 		if x.Format == "csr" {
 			ways = append(ways, x.Way)
 		}
-		if x.Error != "" && !strings.Contains(x.Error, "no kernel") || x.Error == "" && (x.Median <= 0 || x.Bytes <= 0 || x.copied() <= 0) {
+		if x.Error != "" && !strings.Contains(x.Error, "no kernel") ||
+			x.Error == "" && (x.Median <= 0 || x.Bytes <= 0 || x.copied() <= 0) {
 			t.Errorf("%+v", x)
 		}
 		if strings.HasPrefix(x.Way, "values") && x.Error == "" && x.EncodeS <= 0 {
@@ -129,13 +131,23 @@ func TestCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := by(t, r)
-	for _, want := range []string{"64 KiB up cpu ordinary", "256 KiB down cpu ordinary", "64 KiB down cpu page-locked, padded"} {
+	for _, want := range []string{
+		"64 KiB up cpu ordinary", "256 KiB down cpu ordinary", "64 KiB down cpu page-locked, padded",
+	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q has no %q", got, want)
 		}
 	}
 	if x := r.Results[0]; x.Bytes != 1<<16 || x.copied() <= 0 {
 		t.Errorf("%+v", x)
+	}
+	link := briefTask()
+	link.Backends = []string{"cpu+cpu"}
+	if r, err = Copies(t.Context(), link); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := by(t, r), "64 KiB cpu+cpu device 0 to 1"; len(got) != 2 || got[0] != want {
+		t.Errorf("%q, want %q first", got, want)
 	}
 	few := briefTask()
 	few.Most = 1000
@@ -149,10 +161,13 @@ func TestCopies(t *testing.T) {
 
 // Tasks are of one device each, and end when they are told to.
 func TestTasksRefuse(t *testing.T) {
-	for name, measure := range map[string]func(context.Context, *Task) (*Report, error){"chains": Chains, "new values": Values, "copies": Copies} {
+	for name, measure := range map[string]func(context.Context, *Task) (*Report, error){
+		"chains": Chains, "new values": Values, "copies": Copies,
+	} {
 		task := briefTask("gen:uniform,rows=20,density=0.2")
 		task.Backends = []string{"cpu+cpu"}
-		if _, err := measure(t.Context(), task); err == nil || err.Error() != name+" are of one device: cpu+cpu is several" {
+		_, err := measure(t.Context(), task)
+		if name != "copies" && (err == nil || err.Error() != name+" are of one device: cpu+cpu is several") {
 			t.Errorf("%s: error %v", name, err)
 		}
 		task.Backends = []string{"nothing"}

@@ -53,8 +53,8 @@ const (
 	leastBatch   = time.Millisecond // a batch lasts as long, or is of mostBatch products
 )
 
-// measure has all take turns until every median is known well enough, or the limit is reached. Waiting between them does not count
-// towards it. progress is told which part of the time has gone.
+// measure has all take turns until every median is known well enough, or the limit is reached. Waiting between them
+// does not count towards it. progress is told which part of the time has gone.
 func (t Turns) measure(ctx context.Context, all []*contest, progress func(part float64)) error {
 	for _, c := range all {
 		if err := c.warm(ctx); err != nil {

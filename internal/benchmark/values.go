@@ -92,7 +92,8 @@ func (v *newValues) enter(ctx context.Context, t *Task) error {
 		of        dtype.Type
 		transpose bool
 	}{
-		{"values of f16", dtype.F16, false}, {"values of f32", dtype.F32, false}, {"values of f16, transposed", dtype.F16, true},
+		{"values of f16", dtype.F16, false}, {"values of f32", dtype.F32, false},
+		{"values of f16, transposed", dtype.F16, true},
 	} {
 		if w.transpose && v.format == "nm" { // whose transpose is of no pattern
 			continue

@@ -48,19 +48,20 @@ type description struct {
 	SHA256 string `json:"sha256"` // of that file
 }
 
-// Open makes the folder, or reads the state that is there and its step, which must be of the same job and not beyond
-// its last step. Where there is none the step is 0.
+// Open makes the folder, or reads the state that is there and its step, which must be of the same job and not beyond its
+// last step. Where there is none the step is 0.
 func (f *Folder) Open(last int) (x *formats.Dense[float32], step int, err error) {
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
 		return nil, 0, withoutPath(err)
 	}
-	text, err := readSmall(filepath.Join(f.Dir, descriptionFile))
+	text, err := os.Open(filepath.Join(f.Dir, descriptionFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, 0, withoutPath(err)
 	}
+	defer text.Close()
 	d, err := f.parse(text, last)
 	if err != nil {
 		return nil, 0, err
@@ -75,7 +76,11 @@ func (f *Folder) Open(last int) (x *formats.Dense[float32], step int, err error)
 }
 
 // parse reads a description, which must be one of this job.
-func (f *Folder) parse(text []byte, last int) (d description, err error) {
+func (f *Folder) parse(r io.Reader, last int) (d description, err error) {
+	text, err := io.ReadAll(io.LimitReader(r, 1<<20))
+	if err != nil {
+		return d, withoutPath(err)
+	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return d, fmt.Errorf("%s is damaged: %w", descriptionFile, err)
 	}
@@ -119,16 +124,6 @@ func (f *Folder) read(d description, r io.Reader) (*formats.Dense[float32], erro
 		return nil, fmt.Errorf("%s is not the file that was written", d.File)
 	}
 	return x, nil
-}
-
-// readSmall reads a file that should be small.
-func readSmall(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 1<<20))
 }
 
 // withoutPath is an error of a file without its path.
@@ -223,17 +218,12 @@ func (t *temporary) commit(err error) error {
 
 // removeOthers removes states of other steps, and what a process that was killed has left behind.
 func (f *Folder) removeOthers(keep string) {
-	for _, pattern := range []string{statePrefix + "*.npy", temporaryPrefix + "*"} {
-		names, _ := filepath.Glob(filepath.Join(literal(f.Dir), pattern))
-		for _, name := range names {
-			if filepath.Base(name) != keep {
-				os.Remove(name)
-			}
+	entries, _ := os.ReadDir(f.Dir)
+	for _, e := range entries {
+		name := e.Name()
+		state := strings.HasPrefix(name, statePrefix) && strings.HasSuffix(name, ".npy")
+		if name != keep && (state || strings.HasPrefix(name, temporaryPrefix)) {
+			os.Remove(filepath.Join(f.Dir, name))
 		}
 	}
-}
-
-// literal returns a folder's name as a pattern for itself.
-func literal(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }

@@ -138,7 +138,7 @@ func FuzzCheckpoint(f *testing.F) {
 			sum := sha256.Sum256(state)
 			text = bytes.ReplaceAll(text, []byte(c.SHA256), []byte(hex.EncodeToString(sum[:])))
 		}
-		d, err := k.parse(text, 5)
+		d, err := k.parse(bytes.NewReader(text), 5)
 		var x *formats.Dense[float32]
 		if err == nil {
 			x, err = k.read(d, bytes.NewReader(state))

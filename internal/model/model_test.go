@@ -39,7 +39,7 @@ func TestCosts(t *testing.T) {
 			for _, v := range of(k, code) {
 				c, known := m.Cost(k.Name, v.Name)
 				if !known || c.StartUS == 0 {
-					t.Errorf("%s/%s has no cost", k.Name, v.Name)
+					t.Errorf("%s/%s has no cost: add a line with its start_us to the costs of %v devices", k.Name, v.Name, code)
 				}
 				use(c.Variants, k.Name+"/"+v.Name)
 			}

@@ -225,7 +225,7 @@ func TestSetValues(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		parts := map[string]int{} // most of a format
 		for _, a := range []*formats.CSR[float32]{
-			pattern(r, 150, 90, 6, false), pattern(r, 67, 130, 2, true), pattern(r, 1, 40, 2, false), pattern(r, 40, 1, 2, false), pattern(r, 0, 3, 1, false), full(r, 75, 45),
+			pattern(r, 150, 90, 6, false), pattern(r, 160, 30, 3, false), pattern(r, 67, 130, 2, true), pattern(r, 1, 40, 2, false), pattern(r, 40, 1, 2, false), pattern(r, 0, 3, 1, false), full(r, 75, 45),
 		} {
 			b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 			for _, k := range shaders.Formats() {

@@ -73,8 +73,11 @@ func tiles() []spec.Const { return []spec.Const{spec.Define("ROWS", tile), spec.
 // coop is coop.comp on a matrix unit, whose subgroups, two side by side or four, have a part of the tile each.
 func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 	side, subs, beside, name := uint32(tile), uint32(4), uint32(2), "coop.spv"
-	if wide {
+	switch {
+	case wide:
 		side, subs, beside, name = 2*tile, 8, 4, "coop_wide.spv"
+	case u == spec.MesaCPU: // which compiles half the code for twice the subgroups
+		subs = 8
 	}
 	v := u.Variant(fmt.Sprintf("vulkan_%v", u), subs, 16*4*side*(32/8+1), spec.Variant{ // see coop.comp
 		Consts: []spec.Const{

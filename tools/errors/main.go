@@ -163,7 +163,9 @@ func run(ctx context.Context, w io.Writer, device string) error {
 }
 
 // fast multiplies on a device.
-func fast(ctx context.Context, device string, a *formats.CSR[half.F16], b *formats.Dense[half.F16]) (*formats.Dense[float32], error) {
+func fast(
+	ctx context.Context, device string, a *formats.CSR[half.F16], b *formats.Dense[half.F16],
+) (*formats.Dense[float32], error) {
 	dev, err := spmm.Open(ctx, device)
 	if err != nil {
 		return nil, err
@@ -188,7 +190,9 @@ type errors struct {
 func (e errors) String() string { return fmt.Sprintf("%.1e (%.0f %%)", e.rms, 100*e.right) }
 
 // measure compares outputs, given by row, column, and the numbers to multiply, with exact sums.
-func measure(a *formats.CSR[half.F16], b *formats.Dense[half.F16], output func(i, j int, x, y []float32) float32) errors {
+func measure(
+	a *formats.CSR[half.F16], b *formats.Dense[half.F16], output func(i, j int, x, y []float32) float32,
+) errors {
 	var lost, all float64
 	var right int
 	var x, y []float32

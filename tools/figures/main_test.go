@@ -27,22 +27,25 @@ func TestFiguresAreCurrent(t *testing.T) {
 	}
 }
 
-const aReport = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z", "command": ["./spmmrun", "bench"], "note": "by hand",
-"devices": [{"backend": "cuda", "name": "A GPU", "driver": "1"}]},
+const aReport = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z", "command": ["./spmmrun", "bench"],
+"note": "by hand", "devices": [{"backend": "cuda", "name": "A GPU", "driver": "1"}]},
 "kept": [{"by": "cpu auto f32", "n": 8, "products": 3, "mean": 2.5, "least": 1.25, "least_at": "a.mtx"}],
 "results": [
-{"matrix": "a.mtx", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 10, "asked_us": 8},
-{"matrix": "a.mtx", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 5, "asked_us": 6},
+{"matrix": "a.mtx", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 10, "asked_us": 8},
+{"matrix": "a.mtx", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 5, "asked_us": 6},
 {"matrix": "a.mtx", "n": 32, "precision": "f32", "backend": "p", "format": "x", "mode": "fast", "median_us": 9},
 {"matrix": "a.mtx", "n": 8, "precision": "f32", "backend": "p", "format": "x", "mode": "fast", "median_us": 20},
-{"matrix": "gen:uniform,rows=9,density=0.5", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "way": "apart",
- "chosen": "csr", "median_us": 7}]}`
+{"matrix": "gen:uniform,rows=9,density=0.5", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto",
+ "mode": "fast", "way": "apart", "chosen": "csr", "median_us": 7}]}`
 
 // tree makes one of a report r, a list of figures and a document.
 func tree(t *testing.T, list, document string) string {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"README.md": "", "docs/a.md": document, "docs/pictures/README": "", "bench/figures.json": list, "bench/results/r.json": aReport,
+		"README.md": "", "docs/a.md": document, "docs/pictures/README": "", "bench/figures.json": list,
+		"bench/results/r.json": aReport,
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -89,17 +92,19 @@ func TestTables(t *testing.T) {
 func TestRefused(t *testing.T) {
 	const here, x = "<!-- figures: x -->\n<!-- end -->\n", `{"name": "x", "kind": "times", "reports": ["r"]}`
 	for name, c := range map[string]struct{ list, document, want string }{
-		"no document":  {`{"tables": [` + x + `]}`, "", "table x is in no document"},
-		"no table":     {`{}`, here, "has no table x"},
-		"no end":       {`{"tables": [` + x + `]}`, here + "<!-- figures: x -->\n", "without <!-- end -->"},
-		"no report":    {`{"tables": [{"name": "x", "kind": "times", "reports": ["none"]}]}`, here, "none.json"},
-		"no reports":   {`{"tables": [{"name": "x", "kind": "times"}]}`, here, "names no reports"},
-		"no result":    {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "matrix": "z"}]}`, here, "no result is taken"},
+		"no document": {`{"tables": [` + x + `]}`, "", "table x is in no document"},
+		"no table":    {`{}`, here, "has no table x"},
+		"no end":      {`{"tables": [` + x + `]}`, here + "<!-- figures: x -->\n", "without <!-- end -->"},
+		"no report":   {`{"tables": [{"name": "x", "kind": "times", "reports": ["none"]}]}`, here, "none.json"},
+		"no reports":  {`{"tables": [{"name": "x", "kind": "times"}]}`, here, "names no reports"},
+		"no result": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "matrix": "z"}]}`, here,
+			"no result is taken"},
 		"no kind":      {`{"tables": [{"name": "x", "reports": ["r"]}]}`, here, `kind ""`},
 		"no dimension": {`{"tables": [{"name": "x", "kind": "times", "across": "z", "reports": ["r"]}]}`, here, `across "z"`},
-		"no pattern":   {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "by": "("}]}`, here, "missing closing )"},
-		"twice":        {`{"tables": [` + x + "," + x + `]}`, here, "two tables have the name x"},
-		"unknown":      {`{"charts": []}`, here, "unknown field"},
+		"no pattern": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "by": "("}]}`, here,
+			"missing closing )"},
+		"twice":   {`{"tables": [` + x + "," + x + `]}`, here, "two tables have the name x"},
+		"unknown": {`{"charts": []}`, here, "unknown field"},
 		"no product": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "reports": ["r"], "matrix": "uniform"}]}]}`, here,
 			`line "A": no result is taken`},
 		"no line": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "reports": ["r"], "columns": [1]}]}]}`, here,

@@ -7,8 +7,8 @@
 //
 // For each kernel it compiles what is stale by the kernel's lock (everything with -f), and writes the archive and the
 // lock of package compiled anew, without what no variant is compiled to. It calls tools/shaderc, which fetches the
-// compilers on first use. With -params it prints the declarations that the kernel's sources include, which are composed
-// from its table: params.h, params.glsl.
+// compilers on first use. With -params it prints the declarations that the kernel's table gives its sources:
+// params.h and params.glsl, which they include, and those that come before the WGSL.
 package main
 
 import (
@@ -19,15 +19,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,13 +65,9 @@ func printDeclarations(w io.Writer, kernel string) error {
 	if err != nil {
 		return err
 	}
-	files := shaderlock.Declarations(ks[0])
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if _, err := fmt.Fprintf(w, "// %s\n%s", path.Base(name), files[name]); err != nil {
-			return err
-		}
-	}
-	return nil
+	k := ks[0]
+	_, err = fmt.Fprintf(w, "// params.h\n%s// params.glsl\n%s// before the WGSL\n%s", k.CUDA(), k.GLSL(), k.WGSL())
+	return err
 }
 
 func run(ctx context.Context, force bool, only string) error {

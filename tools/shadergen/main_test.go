@@ -246,7 +246,8 @@ func TestPrintDeclarations(t *testing.T) {
 	if err := printDeclarations(&b, "peak"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"// params.h\n", "struct Params {\n", "// params.glsl\n", "uniform Push {\n"} {
+	for _, want := range []string{"// params.h\n", "#pragma once\nstruct Params {\n", "// params.glsl\n", "uniform Push {\n",
+		"// before the WGSL\n", "var<uniform> p: Params;\n"} {
 		if strings.Count(b.String(), want) != 1 {
 			t.Errorf("printed %s\nwant %q once", &b, want)
 		}

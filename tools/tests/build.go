@@ -77,8 +77,8 @@ func (b *builder) build(ctx context.Context, chosen []*run) error {
 	return g.Wait()
 }
 
-// compile builds the test binaries of a configuration that these runs need. Go test hands each to this program (keep) in
-// place of running it.
+// compile builds the test binaries of a configuration that these runs need. Go test hands each to this program (keep)
+// in place of running it.
 func (b *builder) compile(ctx context.Context, c *config, runs []*run) error {
 	var all, linked []string // patterns
 	for _, r := range runs {
@@ -116,7 +116,8 @@ func (b *builder) compile(ctx context.Context, c *config, runs []*run) error {
 		return nil
 	}
 	const collectLess = "GOGC=400" // a compiler ends before its memory is short
-	return step(withEnv(ctx, append(slices.Clone(c.env), collectLess), append([]string{"go"}, args...)...), "building tests, "+c.name)
+	return step(withEnv(ctx, append(slices.Clone(c.env), collectLess), append([]string{"go"}, args...)...),
+		"building tests, "+c.name)
 }
 
 // keep links a test binary into a folder, by the name of its package's folder, which go test runs it in.
@@ -147,7 +148,7 @@ func move(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// binaryName is what the test binary of the package in a folder is called.
+// binaryName is the name of the test binary of the package in a folder.
 func binaryName(dir string) string {
 	return strings.ReplaceAll(strings.Trim(filepath.ToSlash(dir), "/"), "/", "_") + ".test"
 }

@@ -1,15 +1,16 @@
-// Tests builds the test binaries of this module once, runs them on the drivers of the machine and says what ran on what.
+// Tests builds the test binaries of this module once, runs them on the drivers of the machine and lists the results.
 //
-//	tests run [-set test|all|night] [-jobs N] [-lint] [-fresh] [RUN...]   the runs of table.go with these names, or of a set
+//	tests run [-set test|all|night] [-jobs N] [-lint] [-fresh] [RUN...]   these runs of table.go, or a set of them
 //	tests list                                                            the runs, their sets and their packages
 //
 // With -lint, make lint comes first, while drivers are set up. A run is some packages on one driver: the machine's own,
 // Mesa's software drivers of Vulkan, a browser. Each package of a run is a task; as many run at a time as there are
-// processors, and one more. A cached run leaves its packages to go test, as one task, but for those that are built for other
-// runs anyway: go test keeps results while neither the package nor the files and variables that its tests look at change. With
-// -fresh they run all the same. Each package prints a line, and all that its failed tests print. A test that runs on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance
-// suite says how many passed, t.Attr("cases", …). Each backend that a run requires must have passed a test on some device.
-// What became of each run is written to bin/tests/RUN.json.
+// processors, and one more. A cached run leaves its packages to go test, as one task, except those that are built for
+// other runs anyway: go test keeps results while the package, and the files and variables that its tests read, do not
+// change. With -fresh they always run. Each package prints a line, and the output of its failed tests. A test that runs
+// on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance suite says how many
+// passed, t.Attr("cases", …). Each backend that a run requires must have passed a test on some device. What became of
+// each run is written to bin/tests/RUN.json.
 package main
 
 import (

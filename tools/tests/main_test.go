@@ -94,8 +94,8 @@ func module(t *testing.T, files map[string]string) {
 	}
 }
 
-// Tests are built once for two runs; what fails, crashes, or did not run on a device that must have is told, and the others
-// run all the same.
+// Tests are built once for two runs; what fails, crashes, or did not run on a device that must have is told, and the
+// others run all the same.
 func TestRun(t *testing.T) {
 	const body = `package x
 import ("os"; "testing")
@@ -123,7 +123,8 @@ func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
 		t.Errorf("the packages are %v", order)
 	}
 	all, err := runAll(t.Context(), b, chosen, 2)
-	for _, want := range []string{"bad: 1 tests failed", "crash: 1 tests failed", "hollow: SPMM_REQUIRE: no test passed on a device of cuda"} {
+	for _, want := range []string{"bad: 1 tests failed", "crash: 1 tests failed",
+		"hollow: SPMM_REQUIRE: no test passed on a device of cuda"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}
@@ -141,8 +142,8 @@ func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
 	}
 }
 
-// Go test keeps the results of a cached run, and they count again. What other runs have too, what is to run again and, of a
-// fresh run, all, runs each time.
+// Go test keeps the results of a cached run, and they count again. What other runs have too, what is to run again and,
+// of a fresh run, all, runs each time.
 func TestCached(t *testing.T) {
 	const body = `package x
 import ("os"; "testing")
@@ -224,7 +225,8 @@ func TestTable(t *testing.T) {
 		}
 		count[set] = len(chosen)
 	}
-	if !(0 < count[setTest] && count[setTest] < count[setAll] && count[setAll] < count[setNight] && count[setNight] == len(table)) {
+	if !(0 < count[setTest] && count[setTest] < count[setAll] && count[setAll] < count[setNight] &&
+		count[setNight] == len(table)) {
 		t.Errorf("the sets have %v of %d runs", count, len(table))
 	}
 	one, err := choose("", []string{"host"})

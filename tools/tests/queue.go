@@ -1,5 +1,5 @@
-// Running: a queue of tasks, each the tests of one package on one driver, or those that go test runs and whose results it
-// keeps.
+// Running: a queue of tasks, each the tests of one package on one driver, or those that go test runs and whose results
+// it keeps.
 
 package main
 
@@ -56,8 +56,8 @@ func runAll(ctx context.Context, b *builder, chosen []*run, jobs int) (all []*su
 	return all, err
 }
 
-// longestFirst orders tasks: first the first packages of each run, which take longest (see table), then the second ones, and
-// so on.
+// longestFirst orders tasks: first the first packages of each run, which take longest (see table), then the second
+// ones, and so on.
 func longestFirst(tasks []*task) []*task {
 	place, seen := map[*task]int{}, map[*run]int{}
 	for _, t := range tasks {
@@ -139,10 +139,11 @@ func (t *task) binary(ctx context.Context, b *builder, r *reader) (cmd *exec.Cmd
 	return cmd, failed, err
 }
 
-// goTest has go test run the packages, or tell what it has kept of them: two at a time, or as many as half of the processors,
-// beside the other tasks.
+// goTest has go test run the packages, or tell what it has kept of them: two at a time, or as many as half of the
+// processors, at the same time as the other tasks.
 func (t *task) goTest(ctx context.Context, b *builder, r *reader) (cmd *exec.Cmd, failed, err error) {
-	args := []string{"go", "test", "-json", "-vet=off", "-timeout=" + patience.String(), "-p=" + strconv.Itoa(max(2, runtime.NumCPU()/2))}
+	args := []string{"go", "test", "-json", "-vet=off", "-timeout=" + patience.String(), "-p=" +
+		strconv.Itoa(max(2, runtime.NumCPU()/2))}
 	args = append(args, t.run.config.flags...)
 	if b.fresh {
 		args = append(args, "-count=1")
@@ -163,8 +164,8 @@ func (t *task) goTest(ctx context.Context, b *builder, r *reader) (cmd *exec.Cmd
 	return cmd, cmd.Wait(), nil
 }
 
-// convert runs tests and has a reader read their events, which the program test2json makes of what they print. It does not
-// start them, which would leave them without interrupts.
+// convert runs tests and has a reader read their events, which the program test2json makes of what they print. It does
+// not start them, which would leave them without interrupts.
 func convert(ctx context.Context, program, pkg string, tests *exec.Cmd, r *reader) (failed, err error) {
 	said, err := tests.StdoutPipe()
 	if err != nil {

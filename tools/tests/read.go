@@ -46,7 +46,8 @@ type reader struct {
 
 func newReader(w io.Writer, name string) *reader {
 	return &reader{
-		w: w, name: name, outputs: map[id][]string{}, parents: map[id]bool{}, below: map[id]bool{}, results: map[id]string{}, devices: map[id]string{},
+		w: w, name: name, outputs: map[id][]string{}, parents: map[id]bool{}, below: map[id]bool{}, results: map[id]string{},
+		devices: map[id]string{},
 		reasons: map[id]string{}, cases: map[string]int{},
 	}
 }
@@ -96,7 +97,8 @@ func (r *reader) take(e *event) {
 
 // line prints what a package as a whole says: its last line, and what is no test's.
 func (r *reader) line(pkg, text string) {
-	if text == "PASS\n" || strings.HasPrefix(text, "?") || strings.HasPrefix(text, "testing: warning: no tests to run") || strings.HasSuffix(text, "[no tests to run]\n") {
+	if text == "PASS\n" || strings.HasPrefix(text, "?") || strings.HasPrefix(text, "testing: warning: no tests to run") ||
+		strings.HasSuffix(text, "[no tests to run]\n") {
 		return
 	}
 	if strings.HasPrefix(text, "FAIL\t") {
@@ -151,7 +153,7 @@ func (r *reader) end(t id, result string) {
 	}
 }
 
-// device is what a test, or one that it is part of, says that it runs on.
+// device is the device that a test, or one that it is part of, says that it runs on.
 func (r *reader) device(t id) string {
 	for ok := true; ok; t, ok = t.parent() {
 		if d := r.devices[t]; d != "" {

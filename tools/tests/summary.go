@@ -13,8 +13,8 @@ import (
 	"text/tabwriter"
 )
 
-// summary is what became of a run, or of one package of it. Of tests that have subtests only these are counted, unless a test fails and none of them
-// does; a package counts as a failed test where it fails and none of its tests does.
+// summary is the result of a run, or of one package of it. Of a test with subtests only these are counted, unless the
+// test fails and none of them does. A package that fails without a failed test counts as a failed test.
 type summary struct {
 	Name                    string
 	Packages                int
@@ -24,7 +24,7 @@ type summary struct {
 	Skips                   []string // tests, and why
 }
 
-// onDevice is what ran on a device.
+// onDevice counts the tests that ran on a device.
 type onDevice struct {
 	Packages, Passed int
 	Cases            int // of the conformance suite, with all variants
@@ -72,7 +72,8 @@ func (r *reader) summary() *summary {
 
 // add adds the results of another package.
 func (s *summary) add(x *summary) {
-	s.Packages, s.Passed, s.Skipped, s.Failed = s.Packages+x.Packages, s.Passed+x.Passed, s.Skipped+x.Skipped, s.Failed+x.Failed
+	s.Packages, s.Passed, s.Skipped, s.Failed = s.Packages+x.Packages, s.Passed+x.Passed, s.Skipped+x.Skipped,
+		s.Failed+x.Failed
 	s.Wall, s.CPU, s.Skips = s.Wall+x.Wall, s.CPU+x.CPU, append(s.Skips, x.Skips...)
 	for name, d := range x.Devices {
 		on := s.on(name)
@@ -120,7 +121,8 @@ func report(w io.Writer, all []*summary) error {
 	fmt.Fprintln(t, "\nRUN\tPACKAGES\tPASSED\tSKIPPED\tFAILED\tSECONDS\tOF CPU")
 	for _, s := range all {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%.0f\t%.0f\n", s.Name, s.Packages, s.Passed, s.Skipped, s.Failed, s.Wall, s.CPU)
-		sum.Passed, sum.Skipped, sum.Failed, sum.CPU = sum.Passed+s.Passed, sum.Skipped+s.Skipped, sum.Failed+s.Failed, sum.CPU+s.CPU
+		sum.Passed, sum.Skipped, sum.Failed, sum.CPU = sum.Passed+s.Passed, sum.Skipped+s.Skipped, sum.Failed+s.Failed,
+			sum.CPU+s.CPU
 	}
 	fmt.Fprintf(t, "all\t\t%d\t%d\t%d\t\t%.0f\n", sum.Passed, sum.Skipped, sum.Failed, sum.CPU)
 	t.Flush()

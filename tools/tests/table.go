@@ -82,15 +82,15 @@ type run struct {
 	env      []string
 }
 
-// The suite on a device, and tests of the suite, which break kernels and what they are given. (Package conformance has more
-// that need no device.)
+// The suite on a device, and tests of the suite, which break kernels and what they are given. (Package conformance has
+// more that need no device.)
 const (
 	suite  = `-test.run=^Test(Conformance|Probes)$`
 	faults = `-test.run=^Test(Mutations|SameBits|NegativeControls)$`
 )
 
-// same names the tests that say the same on a software driver as on the machine: those that need no device, and subtests on
-// the CPU. A pattern of subtests comes last: the first part of a pattern that fits ends the search.
+// same names the tests that say the same on a software driver as on the machine: those that need no device, and
+// subtests on the CPU. A pattern of subtests comes last: the first part of a pattern that fits ends the search.
 const same = `^Test(Choice|ChoiceOfWindows|Hollow|DenseIsChosen|DenseNeedsMemory|BindingLimit|BindingLimitOfPatterns|` +
 	`EpilogueOfBlocks|Ring)$`
 
@@ -117,15 +117,17 @@ var table = []*run{
 	},
 	{
 		name: "host", set: setTest, config: native,
-		packages: []string{"./cmd/spmmweb", "./cmd/spmmrun", "./conformance", "./backend/cuda/internal/faketest", "./internal/plan", "./internal/many", ".", "./..."},
-		cached:   true,
-		again:    []string{"./cmd/spmmweb", "./backend/all", "./internal/archtest", "./tools/..."},
-		env:      []string{"SPMM_REQUIRE=cpu", "SPMM_REQUIRE_BROWSER=1", "SPMM_REQUIRE_MPI=openmpi"},
+		packages: []string{"./cmd/spmmweb", "./cmd/spmmrun", "./conformance", "./backend/cuda/internal/faketest",
+			"./internal/plan", "./internal/many", ".", "./..."},
+		cached: true,
+		again:  []string{"./cmd/spmmweb", "./backend/all", "./internal/archtest", "./tools/..."},
+		env:    []string{"SPMM_REQUIRE=cpu", "SPMM_REQUIRE_BROWSER=1", "SPMM_REQUIRE_MPI=openmpi"},
 	},
 	{
 		name: "soft", set: setTest, config: native, driver: matrices,
-		packages: []string{"./shaders/dense", "./shaders/rfx", "./shaders/tiledcsr", "./shaders/...", "./portable/webgpu/..."},
-		args:     []string{"-test.skip=" + same + "|/^cpu"}, env: []string{"SPMM_REQUIRE=vulkan,webgpu"},
+		packages: []string{"./shaders/dense", "./shaders/rfx", "./shaders/tiledcsr", "./shaders/...",
+			"./portable/webgpu/..."},
+		args: []string{"-test.skip=" + same + "|/^cpu"}, env: []string{"SPMM_REQUIRE=vulkan,webgpu"},
 	},
 	{
 		name: "suite-plain", set: setTest, config: native, driver: plain, packages: []string{"./conformance"},
@@ -161,7 +163,8 @@ var table = []*run{
 	{
 		// The backend's contract is held on the other driver.
 		name: "plain", set: setAll, config: native, driver: plain, packages: []string{"./shaders/...", "./backend/vulkan/..."},
-		args: []string{"-test.skip=^Test(Contract|ContractStaged)$|" + same + "|/^(cpu|webgpu)"}, env: []string{"SPMM_REQUIRE=vulkan"},
+		args: []string{"-test.skip=^Test(Contract|ContractStaged)$|" + same + "|/^(cpu|webgpu)"},
+		env:  []string{"SPMM_REQUIRE=vulkan"},
 	},
 	{
 		name: "browser", set: setTest, config: wasm, driver: browser, packages: []string{"./conformance", "./portable/webgpu"},
@@ -180,7 +183,8 @@ var table = []*run{
 	},
 	{
 		// Plans and tensors that goroutines share, and work that many goroutines do.
-		name: "race", set: setAll, config: race, packages: []string{".", "./portable/cpu", "./backend/cuda/internal/faketest"},
+		name: "race", set: setAll, config: race, packages: []string{".", "./portable/cpu",
+			"./backend/cuda/internal/faketest"},
 		args: []string{"-test.run=Concurrent|Close|Cancel"},
 	},
 	{
@@ -204,16 +208,18 @@ var table = []*run{
 	{
 		// NEON, and what an ARM processor may order otherwise.
 		name: "arm64", set: setAll, config: arm, driver: arm64, args: []string{"-test.short"},
-		packages: []string{"./internal/simd", "./portable/cpu", "./formats/...", "./dtype", "./shaders/csr", "./shaders/dense"},
-		env:      []string{"SPMM_REQUIRE=cpu"},
+		packages: []string{"./internal/simd", "./portable/cpu", "./formats/...", "./dtype", "./shaders/csr",
+			"./shaders/dense"},
+		env: []string{"SPMM_REQUIRE=cpu"},
 	},
 	{
 		name: "race-all", set: setNight, config: race, packages: []string{"./..."}, args: []string{"-test.short", races},
 	},
 	{
 		// What the other sets do for some calls of a device, a driver and a file: each of them fails once.
-		name: "faults", set: setNight, config: native, packages: []string{".", "./cmd/spmmrun", "./backend/cuda/internal/faketest"},
-		args: []string{"-test.run=^Test(Every|Write)?Faults?$"}, env: []string{"SPMM_ALL_FAULTS=1"},
+		name: "faults", set: setNight, config: native,
+		packages: []string{".", "./cmd/spmmrun", "./backend/cuda/internal/faketest"},
+		args:     []string{"-test.run=^Test(Every|Write)?Faults?$"}, env: []string{"SPMM_ALL_FAULTS=1"},
 	},
 	{
 		name: "faults-soft", set: setNight, config: native, driver: matrices, packages: []string{"./backend/vulkan", "./portable/webgpu"},
@@ -222,8 +228,9 @@ var table = []*run{
 	{
 		// What drivers leave allocated at the process's end is theirs, and some tests put a driver of theirs before the
 		// program's libraries, the sanitizer's too.
-		name: "asan", set: setNight, config: asan, packages: []string{"./backend/cuda/internal/faketest"}, args: []string{unsanitized},
-		env: []string{"ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0"},
+		name: "asan", set: setNight, config: asan, packages: []string{"./backend/cuda/internal/faketest"},
+		args: []string{unsanitized},
+		env:  []string{"ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0"},
 	},
 	{
 		name: "asan-soft", set: setNight, config: asan, driver: matrices, packages: []string{"./backend/vulkan", "./portable/webgpu"},

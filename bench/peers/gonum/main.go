@@ -1,5 +1,5 @@
-// Command gonum is a peer of spmmrun bench: gonum's blas32.Gemm on all cores, which multiplies A with its zeros and skips rows
-// of B that a zero meets. internal/benchmark/peer.go says which requests it reads and what it answers.
+// Command gonum is a peer of spmmrun bench: gonum's blas32.Gemm on all cores, which multiplies A with its zeros and
+// skips rows of B that a zero meets. internal/benchmark/peer.go says which requests it reads and what it answers.
 package main
 
 import (
@@ -57,11 +57,12 @@ func main() {
 	}
 }
 
-// reply answers a request; p is what is prepared.
+// reply answers a request; p is the prepared product.
 func reply(r request, p **product) (answer, error) {
 	switch {
 	case r.Op == "hello":
-		return answer{Name: "gonum", Description: fmt.Sprintf("gonum %s blas32.Gemm, %d threads", version(), runtime.GOMAXPROCS(0))}, nil
+		return answer{Name: "gonum", Description: fmt.Sprintf("gonum %s blas32.Gemm, %d threads", version(),
+			runtime.GOMAXPROCS(0))}, nil
 	case r.Op == "close":
 		*p = nil
 		return answer{}, nil

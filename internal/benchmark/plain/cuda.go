@@ -75,8 +75,8 @@ import (
 	"unsafe"
 )
 
-// Copies returns copies of a number of bytes of page-locked memory to the first CUDA device and back, and what frees the
-// memory. The context stays current on the calling thread until then.
+// Copies returns copies of page-locked memory to the first CUDA device and back, and a function that
+// frees the memory. The context stays current on the calling thread until then.
 func Copies(device string, bytes int) (in, out func() error, free func(), err error) {
 	if !strings.HasPrefix(device, "cuda") {
 		return nil, nil, func() {}, nil
