@@ -13,7 +13,7 @@
 #   make lint       gofmt, go vet, and the words and line lengths that docs/glossary.md asks for
 #   make cross      build and vet for the other systems
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
-#   make generate   compile the kernels whose blobs are stale
+#   make generate   compile the kernels whose blobs are stale, and write docs/kernels.md
 #   make install    the command, its manual and its completion, below PREFIX
 #   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
 #   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
@@ -135,6 +135,7 @@ figures:
 .PHONY: generate
 generate:
 	$(GO) generate ./shaders/... ./backend/...
+	$(GO) run ./tools/kernels
 
 .PHONY: lint
 lint:

@@ -61,7 +61,9 @@ type Options struct {
 	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare: the other
 	// calls multiply nothing.
 	Tune bool
-	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
+	// Variant asks for a kernel of the format, KERNEL or KERNEL/TILE as `spmmrun kernels` lists them ("hopper",
+	// "hopper/128x192"): no other multiplies, and what it does not take is ErrUnsupported. A variant's own name
+	// (PlanInfo.Variant) has the matrix packed for it, and leaves the kernel to the product. For tests and comparisons.
 	Variant string
 
 	// Split is how several devices share a product. Cols is that of all of B; Tune is refused there.

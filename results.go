@@ -54,9 +54,11 @@ type PlanInfo struct {
 	// Format is the format that the matrix is in on the device. In reproducible mode it is the one that the rows
 	// (csr) or panels of rows (cvse, tiledcsr) are taken from.
 	Format string
-	// Variant is the kernel's variant, which Options.Variant takes. In reproducible mode with AutoP it names "auto"
-	// in place of a precision.
+	// Variant is the compiled form that the matrix is packed for. In reproducible mode with AutoP it names "auto" in
+	// place of a precision.
 	Variant string
+	// Kernel is what multiplies by Options.Cols columns: a kernel of the format, and its tile, as "hopper 128×192".
+	Kernel string
 	// Why says what made it this format and variant. It reads behind the word "because".
 	Why string
 	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. In reproducible mode it is the type
@@ -94,7 +96,8 @@ func (b Bound) Time() time.Duration { return model.Bound(b).Time() }
 // multiplication is predicted to take. Prepare takes the least Predicted.
 type Packing struct {
 	Format    string
-	Variant   string     // the kernel's; "" if the device has none for the format
+	Variant   string     // that the matrix is packed for; "" if the device has none for the format
+	Kernel    string     // that multiplies by Options.Cols columns: see PlanInfo
 	Precision dtype.Type // what products are computed with
 	Stats     formats.Stats
 	// Items are the pieces of work that the kernel shares out among the device's units: rows, panels, parts of them.
@@ -114,7 +117,7 @@ func packings(ps []choose.Packing) []Packing {
 	var out []Packing
 	for _, p := range ps {
 		out = append(out, Packing{
-			Format: p.Format, Variant: p.Variant, Precision: p.Precision, Stats: p.Stats, Items: p.Items,
+			Format: p.Format, Variant: p.Variant, Kernel: p.Kernel, Precision: p.Precision, Stats: p.Stats, Items: p.Items,
 			Options: p.Options, Details: p.Details, EncodeTime: p.EncodeTime,
 			Bound: Bound(p.Bound), Predicted: p.Predicted, Err: p.Err,
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spmmrun/spmm/dtype"
+	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -42,9 +43,9 @@ func (t target) name() string {
 // fits tells whether a variant is one that the case is for.
 func (t *test) fits(v *spec.Variant) bool {
 	if t.class == Reproducible {
-		return int(v.Const("BITS")) == t.p
+		return int(kernel.PrecisionOf(v)) == t.p
 	}
-	return v.In == t.prec && v.Const("V") == t.v && v.Quant == t.target.quant
+	return v.In == t.prec && uint32(v.Tile.Panel) == t.v && v.Quant == t.target.quant
 }
 
 // targets lists what the kernels' tables offer, on any device, for matrices as they are, but for f64.
@@ -57,7 +58,7 @@ func listed(kernels []*spec.Format, quantised bool) []target {
 	var ts []target
 	for _, k := range kernels {
 		for _, v := range k.Variants {
-			if t := (target{k, v.Const("V"), v.In, v.Quant}); (v.Quant != dtype.Invalid) == quantised &&
+			if t := (target{k, uint32(v.Tile.Panel), v.In, v.Quant}); (v.Quant != dtype.Invalid) == quantised &&
 				!slices.Contains(ts, t) {
 				ts = append(ts, t)
 			}

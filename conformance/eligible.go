@@ -122,7 +122,7 @@ func (e *eligibility) rotate() {
 	kernels := append(shaders.Formats(), shaders.Reproducible)
 	others := func(k *spec.Format) []*spec.Variant { // low panels first: a driver compiles high ones for a minute
 		return slices.SortedStableFunc(slices.Values(e.others(k)), func(x, y *spec.Variant) int {
-			return int(x.Const("V")) - int(y.Const("V"))
+			return x.Tile.Panel - y.Tile.Panel
 		})
 	}
 	for _, k := range kernels {
@@ -207,7 +207,7 @@ func compose(t *test, p *instance, v *spec.Variant, caps backend.Caps) (c compos
 	if t.path != direct { // package plan converts types that the variant does not write
 		c.problem.Out = v.Sums()
 	}
-	if c.launch, err = t.kernel.Launch(v, c.encoded, c.problem); err == nil && t.class == Reproducible {
+	if c.launch, err = t.kernel.LaunchSuited(v, c.encoded, c.problem); err == nil && t.class == Reproducible {
 		c.fixed, err = quantiseFor(t, v, c.problem)
 	}
 	return c, err

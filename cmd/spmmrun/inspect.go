@@ -108,7 +108,8 @@ type bucket struct {
 // packing is the matrix in one format.
 type packing struct {
 	Format      string             `json:"format"`
-	Variant     string             `json:"variant,omitempty"` // the kernel's
+	Variant     string             `json:"variant,omitempty"` // that the matrix is packed for
+	Kernel      string             `json:"kernel,omitempty"`  // that multiplies
 	Options     map[string]int     `json:"options,omitempty"` // of the format
 	Precision   string             `json:"precision"`
 	StoredBytes int64              `json:"stored_bytes"`
@@ -211,7 +212,7 @@ func newPacking(x spmm.Packing, prec dtype.Type, nnz int64) packing {
 		prec = x.Precision
 	}
 	p := packing{
-		Format: x.Format, Variant: x.Variant, Options: x.Options, Precision: prec.String(), details: x.Details,
+		Format: x.Format, Variant: x.Variant, Kernel: x.Kernel, Options: x.Options, Precision: prec.String(), details: x.Details,
 		StoredBytes: x.Stats.StoredBytes, Slots: x.Stats.Slots, Fill: x.Stats.Fill, MACs: x.Stats.MACs, Gathers: x.Stats.Gathers,
 		EncodeS: x.EncodeTime.Seconds(), PredictedUS: us(x.Predicted),
 		Bounds: boundReport{us(x.Bound.Memory), us(x.Bound.Gather), us(x.Bound.Compute)},
@@ -290,7 +291,7 @@ func (i *inspection) formats(w io.Writer) error {
 		if n == best {
 			note = " (the least)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%d\t%d\t%d\t%s\t%s%s\n", p.name(), p.Variant, byteSize(p.StoredBytes), p.Fill, p.Padding,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%d\t%d\t%d\t%s\t%s%s\n", p.name(), p.Kernel, byteSize(p.StoredBytes), p.Fill, p.Padding,
 			p.MACs, p.Gathers, seconds(p.EncodeS), micros(p.PredictedUS), note)
 	}
 	err := t.Flush()

@@ -29,6 +29,7 @@ import (
 type job struct {
 	matrix                           string
 	backend, format, precision, mode string
+	variant                          string // of the format: a kernel that is to multiply
 	exchange                         string
 	precisionGiven                   bool
 	quantise                         string
@@ -95,7 +96,7 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 
 // check refuses options that no matrix can make right.
 func (j *job) check() error {
-	o, err := j.sums(spmm.Options{Format: j.format, Cols: j.cols, Tune: j.tune})
+	o, err := j.sums(spmm.Options{Format: j.format, Variant: j.variant, Cols: j.cols, Tune: j.tune})
 	for _, check := range []func() error{o.Validate, func() error { return j.epilogue.check(j.mode) }, j.checkQuantise, j.checkForSeveral} {
 		if err == nil {
 			err = check()
@@ -264,7 +265,8 @@ func preparing[T formats.Value, S oracle.Number](j *job, prec dtype.Type, a form
 	}
 	p.step(what, -1)
 	o, err := j.sums(spmm.Options{
-		Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune, Split: splitOf[j.split], Memory: int64(j.memory),
+		Format: j.format, Variant: j.variant, Precision: prec, Cols: q.b.Cols, Tune: j.tune,
+		Split: splitOf[j.split], Memory: int64(j.memory),
 	})
 	switch {
 	case q.quantised != nil:

@@ -25,7 +25,8 @@ type report struct {
 	Device       string            `json:"device"`
 	Driver       string            `json:"driver"`
 	Format       string            `json:"format"`
-	Variant      string            `json:"variant"`
+	Variant      string            `json:"variant"`   // that the matrix is packed for
+	Kernel       string            `json:"kernel"`    // that multiplied
 	Why          string            `json:"why"`       // it was chosen
 	Precision    string            `json:"precision"` // what was computed with: f32 where tf32 was requested and the device has none
 	Mode         string            `json:"mode"`
@@ -130,12 +131,20 @@ type distanceReport struct {
 	Relative float64 `json:"relative"` // the worst over |alpha|·Σ|a||b| + |beta·c| + |bias| of its output
 }
 
+// kernelName names the kernel that multiplies: in reproducible mode one of rfx.
+func (j *job) kernelName(plan spmm.PlanInfo) string {
+	if j.mode == reproducible {
+		return "rfx/" + plan.Kernel
+	}
+	return plan.Format + "/" + plan.Kernel
+}
+
 func newReport[S oracle.Number](j *job, n int, e oracle.EpilogueOf[S], dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
 	r := report{
 		Run:     newRunReport(j.start),
 		Matrix:  matrixReport{j.matrix, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
-		Format: plan.Format, Variant: plan.Variant, Why: plan.Why, Precision: plan.Precision.String(), Mode: j.mode,
+		Format: plan.Format, Variant: plan.Variant, Kernel: j.kernelName(plan), Why: plan.Why, Precision: plan.Precision.String(), Mode: j.mode,
 		N: n, Alpha: j.alpha, Beta: j.beta, Epilogue: newEpilogueReport(j.epilogue, e), Seed: j.seed, B: j.bFile,
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
 		EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
@@ -199,7 +208,7 @@ func (r *report) print(w io.Writer, form string) error {
 	for _, s := range r.Skipped {
 		row("skipped", "%s", printable.String(s.Reason))
 	}
-	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Variant)
+	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Kernel)
 	row("chosen", "because %s", r.Why)
 	if r.Quantised != nil {
 		row("values", "%v", r.Quantised)

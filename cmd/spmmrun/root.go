@@ -87,6 +87,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addChoice(c, &j.split, "split", "how several devices share the work: columns of B and C, or rows of A and C", splits...)
 	f.Var(&j.memory, "memory", "bytes to use of each device at most, as in 4G")
 	addChoice(c, &j.format, "format", "sparse format on the device", append([]string{"auto"}, spmm.Formats()...)...)
+	addKernel(c, &j.format, &j.variant)
 	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
 	f.BoolVar(&j.transpose, "transpose", false, "multiply with the transpose of A")
 	addPrecision(c, &j.precision)
@@ -109,7 +110,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	c.SetVersionTemplate("{{.Version}}\n")
 	c.SetFlagErrorFunc(suggestFlag)
 	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished), newPropagate(unfinished),
-		newBench(unfinished), newConform(unfinished), newVerify(), newCompare(), newVersion(), newMan())
+		newBench(unfinished), newConform(unfinished), newVerify(), newCompare(), newVersion(), newMan(), newKernels())
 	refuseTopics(c)
 	return c
 }

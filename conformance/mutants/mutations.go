@@ -150,13 +150,13 @@ var mutations = []mutation{
 	{"cpu", "sums in fixed point lose bits when they are subnormal", "formats/rfx/int128.go",
 		`unit := max(t.len()-24+scale, -149)`, `unit := max(t.len()-24+scale, -148)`, reproducible, false},
 
-	// Package plan.
-	{"cpu", "plans take the launches of another beta", "internal/plan/launches.go",
-		`math.Float64bits(q.beta), q.epilogue`, `0, q.epilogue`, front, false},
-	{"cpu", "plans take the launches of another alpha", "internal/plan/launches.go",
-		`math.Float64bits(q.alpha), math`, `0, math`, front, false},
-	{"cpu", "plans take the launches of another precision", "internal/plan/launches.go",
-		`return key{m, q.b`, `return key{nil, q.b`, reproducible, false},
+	// Plans.
+	{"cpu", "plans take the launches of another beta", "internal/launch/product.go",
+		`math.Float64bits(q.Beta), q.Epilogue`, `0, q.Epilogue`, front, false},
+	{"cpu", "plans take the launches of another alpha", "internal/launch/product.go",
+		`math.Float64bits(q.Alpha), math`, `0, math`, front, false},
+	{"cpu", "plans take the launches of another precision", "internal/launch/product.go",
+		`return key{m, q.B`, `return key{nil, q.B`, reproducible, false},
 
 	{"cpu", "epilogues of later tiles take the bias of the first columns", "shaders/host/epilogue.go",
 		`y[j] += bias[(col+j)<<e.BiasShift]`, `y[j] += bias[j<<e.BiasShift]`, epilogues, false},
@@ -166,16 +166,16 @@ var mutations = []mutation{
 		`0.0713548163`, `0.0713`, epilogues, false},
 	{"cpu", "exp has a wrong coefficient", "shaders/host/epilogue.go",
 		`1.0/24`, `1.0/23`, epilogues, false},
-	{"cpu", "plans take elements of a bias for neighbours that lie apart", "internal/plan/epilogue.go",
+	{"cpu", "plans take elements of a bias for neighbours that lie apart", "internal/launch/epilogue.go",
 		`uint32(bits.TrailingZeros(uint(apart)))`, `0*uint32(bits.TrailingZeros(uint(apart)))`, front, false},
-	{"cpu", "plans forget the bias in reproducible mode where C is staged", "internal/plan/reproducible.go",
-		`w.multiply(i, j, w.beta, e, tmp, b, q)`, `w.multiply(i, j, w.beta, plain, tmp, b, q)`, reproducible, false},
+	{"cpu", "plans forget the bias in reproducible mode where C is staged", "internal/reproducible/reproducible.go",
+		`w.Multiply(i, j, w.Beta, e, tmp, b, q)`, `w.Multiply(i, j, w.Beta, launch.Plain, tmp, b, q)`, reproducible, false},
 
 	{"cpu", "values leaves out a group's last entry", "shaders/values/cpu.go",
 		`for m := groups[2*g]; m != 0; m &= m - 1 {`, `for m := groups[2*g]; m&(m-1) != 0; m &= m - 1 {`, newValues, false},
-	{"cpu", "entries of a transposed matrix take the values of others", "internal/plan/values.go",
+	{"cpu", "entries of a transposed matrix take the values of others", "internal/values/given.go",
 		`g.number[i] = next[c]`, `g.number[i] = uint32(i)`, newValues, false},
-	{"cpu", "AutoP keeps the precision of old values", "internal/plan/reproducible_values.go",
+	{"cpu", "AutoP keeps the precision of old values", "internal/reproducible/values.go",
 		`r.auto.matrix, r.auto.rows = m, ranges(m)`, `r.auto.matrix = m`, newValues, false},
 
 	// WGSL.

@@ -55,8 +55,8 @@ var Rules = append(planning(), []Rule{
 	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
 	{"internal/benchmark", slices.Concat([]string{
-		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/printable",
-		"shaders/...",
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart",
+		"internal/printable", "shaders/...",
 	}, Planning)},
 	{"internal/...", nil},
 
@@ -80,7 +80,7 @@ var Rules = append(planning(), []Rule{
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host",
 		"shaders/quantise"}},
 	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel",
-		Self}},
+		"internal/model", Self}},
 
 	{"comm", nil},
 	{"comm/nccl", []string{"backend", "comm/..."}},

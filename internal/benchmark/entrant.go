@@ -179,7 +179,7 @@ func (p *planned) quiet(context.Context) {}
 
 func (p *planned) describe(ctx context.Context, r *Result) error {
 	i := p.info()
-	r.Chosen, r.Variant, r.EncodeS = i.Format, i.Variant, i.EncodeTime.Seconds()
+	r.Chosen, r.Variant, r.Kernel, r.EncodeS = i.Format, i.Variant, i.Kernel, i.EncodeTime.Seconds()
 	if p.several {
 		r.Split = i.Split.String()
 	}

@@ -186,14 +186,14 @@ const leastUS = 1e-4
 // best searches the cost from that of the variant's kind on. What the measurements do not tell stays as it was.
 func (f *fitter) best() model.Cost {
 	c := model.Cost{
-		Efficiency: f.start.Efficiency, Columns: f.start.Columns, Fetch: f.start.Fetch,
+		Arithmetic: f.start.Arithmetic, Columns: f.start.Columns, Fetch: f.start.Fetch,
 		StartUS: max(leastUS, f.start.StartUS),
 		StepUS:  f.start.StepUS, Launch: f.start.Launch, Overlap: f.start.Overlap, Busy: f.start.Busy, Cut: f.start.Cut,
 	}
-	if c.Efficiency == 0 {
-		c.Efficiency = 1
+	if c.Arithmetic == 0 {
+		c.Arithmetic = 1
 	}
-	figures := []*float64{&c.Efficiency, &c.StartUS}
+	figures := []*float64{&c.Arithmetic, &c.StartUS}
 	switch {
 	case f.v.Code == backend.CodeGo: // a step is arithmetic
 		c.Columns = max(1, f.start.Columns)

@@ -24,7 +24,7 @@ func TestFitFindsCosts(t *testing.T) {
 		format, variant string
 		truth           model.Cost
 	}{
-		{backend.CodeSPIRV, "hrpb", "vulkan_f32", model.Cost{Efficiency: 0.5, StartUS: 1, StepUS: 0.02}},
+		{backend.CodeSPIRV, "hrpb", "vulkan_f32", model.Cost{Arithmetic: 0.5, StartUS: 1, StepUS: 0.02}},
 		{
 			backend.CodePTX, "lanestream", "cuda_pairs_n16_f16",
 			model.Cost{Fetch: 3, StartUS: 3, Overlap: true, Busy: 3.5},
@@ -93,7 +93,7 @@ func fitFinds(t *testing.T, code backend.Code, format, name string, truth model.
 	}
 	got := m.Costs[0]
 	for name, x := range map[string][2]float64{
-		"efficiency": {got.Efficiency, truth.Efficiency}, "fetch": {got.Fetch, truth.Fetch},
+		"arithmetic": {got.Arithmetic, truth.Arithmetic}, "fetch": {got.Fetch, truth.Fetch},
 		"start": {got.StartUS, truth.StartUS}, "step": {got.StepUS, truth.StepUS},
 	} {
 		if x[1] != 0 && !(math.Abs(math.Log(x[0]/x[1])) < math.Log(1.1)) {

@@ -3,6 +3,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -346,12 +347,12 @@ func typed(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// kernel names the format and the variant that were taken, and a group's split.
+// kernel names the format and the kernel that were taken, and a group's split.
 func (r *Result) kernel() string {
 	if r.Variant == "" {
 		return r.Chosen
 	}
-	kernel := r.Chosen + "/" + r.Variant
+	kernel := r.Chosen + "/" + cmp.Or(r.Kernel, r.Variant)
 	if r.Split != "" {
 		kernel += " by " + r.Split
 	}

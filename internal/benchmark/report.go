@@ -60,7 +60,8 @@ type Result struct {
 	NNZ  int64 `json:"nnz"`
 
 	Chosen  string `json:"chosen,omitempty"`  // the format that was taken
-	Variant string `json:"variant,omitempty"` // of the kernel
+	Variant string `json:"variant,omitempty"` // that the matrix is packed for
+	Kernel  string `json:"kernel,omitempty"`  // that multiplied, such as "hopper 128×192"
 	Split   string `json:"split,omitempty"`   // how the devices of a group share the product: columns or rows
 	Clock   string `json:"clock,omitempty"`   // device or host
 

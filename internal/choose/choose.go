@@ -32,6 +32,8 @@ type Candidate struct {
 	Kernel  *spec.Format
 	Variant *spec.Variant
 	Why     string        // reads behind "because": the reason for its place
+	Exact   bool          // no other variant may multiply
+	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
@@ -41,7 +43,11 @@ type Candidate struct {
 // Unlikely is the cost of a candidate that cannot hold the matrix, or is far from the best.
 const Unlikely = time.Duration(math.MaxInt64)
 
+// name identifies it: by the variant that the matrix is packed for.
 func (c *Candidate) name() string { return c.Kernel.Name + "/" + c.Variant.Name }
+
+// runner names the kernel that multiplies, for people.
+func (c *Candidate) runner() string { return c.Kernel.Name + "/" + cmp.Or(c.runs, c.Variant).Kernel() }
 
 // InOrder gives the ways to multiply in the order in which to try them: those that Choose returns, and behind those that
 // take the matrix as it is encoded, the ones for the decoded matrix, which is decoded only then.
@@ -106,6 +112,7 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 			continue
 		}
 		if p, err := a.Adopt(c.Kernel, c.Variant); err == nil {
+			p.Exact = c.Exact
 			c.adopted = p
 			as = append(as, c)
 		}
@@ -115,7 +122,10 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 
 // requested says what the only candidate fulfils.
 func requested(w *work.Work, c *Candidate) string {
-	if w.Variant != "" {
+	switch {
+	case c.Exact:
+		return "kernel " + w.Variant
+	case w.Variant != "":
 		return "variant " + w.Variant
 	}
 	return fmt.Sprintf("kernel for format %s and %v on this device", c.Kernel.Name, c.Variant.In)
@@ -126,7 +136,7 @@ func predicted(cs []*Candidate, c *Candidate) string {
 	why := "it is predicted to take " + Short(c.cost)
 	for _, other := range cs {
 		if other != c && other.cost != Unlikely {
-			return fmt.Sprintf("%s, and %s %s", why, other.name(), Short(other.cost))
+			return fmt.Sprintf("%s, and %s %s", why, other.runner(), Short(other.cost))
 		}
 	}
 	return why
@@ -199,8 +209,9 @@ func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Pac
 		whole.Stats, whole.Items = s, items
 		enc = &whole
 	}
-	v := c.Kernel.Runs(c.Variant, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
-	return pr.Time(c.Kernel.Name, v, s, items)
+	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()}
+	c.runs = work.Runs(c.Kernel, c.Variant, c.Exact, enc, q)
+	return pr.Time(c.Kernel.Name, c.runs, s, items)
 }
 
 // dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best: where
@@ -290,7 +301,11 @@ func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, err
 			return nil, err
 		}
 	}
-	return a.Pack(c.Kernel, c.Variant)
+	p, err := a.Pack(c.Kernel, c.Variant)
+	if err == nil {
+		p.Exact = c.Exact
+	}
+	return p, err
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
@@ -299,7 +314,7 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 	caps, prec, kind := d.Caps(), w.Precision, w.A.Kind()
 	most := room(d)
 	var cs []*Candidate
-	var runs []string // what a variant might have been named
+	var there []string // the kernels that might have been asked for
 	for _, k := range shaders.Formats() {
 		if w.Format != "" && k.Name != w.Format {
 			continue
@@ -313,10 +328,13 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 		var of []*Candidate
 		for _, v := range usable(k, caps, prec, kind) {
 			same := func(c *Candidate) bool { return k.SamePacking(c.Variant, v) }
-			if w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same) {
-				of = append(of, &Candidate{Kernel: k, Variant: v, room: most})
+			exact := w.AsksFor(v)
+			if exact || w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same) {
+				of = append(of, &Candidate{Kernel: k, Variant: v, Exact: exact, room: most})
 			}
-			runs = append(runs, v.Name)
+			if !v.Any {
+				there = append(there, k.Name+"/"+v.KernelName())
+			}
 		}
 		cs = append(cs, of...)
 	}
@@ -329,12 +347,24 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 		return cs, nil
 	case prec == dtype.F64 && !caps.F64:
 		return nil, fmt.Errorf("no kernel for precision f64 on %v: %s: %w", d.Info(), device.WithoutDoubles(caps), backend.ErrUnsupported)
-	case len(runs) > 0:
-		slices.Sort(runs)
-		return nil, fmt.Errorf("variant %q: for format %s and precision %v this device runs %s: %w",
-			w.Variant, format, prec, strings.Join(slices.Compact(runs), ", "), backend.ErrUnsupported)
+	case len(there) > 0:
+		slices.Sort(there)
+		return nil, fmt.Errorf("kernel %q: for format %s and precision %v this device runs %s: %w",
+			w.Variant, format, prec, strings.Join(near(w.Variant, slices.Compact(there)), ", "), backend.ErrUnsupported)
 	}
 	return nil, fmt.Errorf("no kernel for format %s, precision %v on a device that runs %v: %w", format, prec, caps.Code, backend.ErrUnsupported)
+}
+
+// near returns the names that share a word with the one that was asked for, or all of them.
+func near(asked string, names []string) []string {
+	words := strings.FieldsFunc(asked, func(r rune) bool { return r == '/' || r == '_' || r == '-' })
+	close := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
+	})
+	if len(close) > 0 {
+		return close
+	}
+	return names
 }
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which
@@ -356,7 +386,7 @@ func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Va
 func (c *Candidate) On(d *device.Device, w *work.Work) (*Candidate, error) {
 	for _, v := range usable(c.Kernel, d.Caps(), w.Precision, w.A.Kind()) {
 		if v == c.Variant || w.Variant == "" && c.Kernel.SamePacking(c.Variant, v) {
-			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, room: c.room}, nil
+			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, Exact: c.Exact, room: c.room}, nil
 		}
 	}
 	return nil, fmt.Errorf("no kernel for format %s and %v as on the group's first device: %w", c.Kernel.Name, w.Precision, backend.ErrUnsupported)

@@ -20,7 +20,8 @@ import (
 // Packing is a matrix as a variant packs it.
 type Packing struct {
 	Format     string
-	Variant    string // "" if the device has none for the format
+	Variant    string // that the matrix is packed for; "" if the device has none for the format
+	Kernel     string // that multiplies by as many columns as are asked for, such as "hopper 128×192"
 	Precision  dtype.Type
 	Stats      formats.Stats
 	Items      int64            // pieces of work that the kernel shares out
@@ -67,7 +68,8 @@ func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Pre
 		var items int64
 		if p.Stats, items, p.Err = c.measured(a.Encoded); p.Err == nil {
 			p.Items = items
-			p.Bound, p.Predicted = pr.Time(c.Kernel.Name, c.Variant, p.Stats, items)
+			p.Bound, p.Predicted = c.predict(d, pr, nil, p.Stats, items)
+			p.Kernel = c.runs.Kernel()
 		}
 		return p, nil
 	}
@@ -84,6 +86,7 @@ func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Pre
 		p.Stats, p.Items = work.Scale(e.Data, e.Data.NNZ, a.NNZ())
 	}
 	p.Bound, p.Predicted = c.predict(d, pr, e.Data, p.Stats, p.Items)
+	p.Kernel = c.runs.Kernel()
 	if f, ok := e.Data.Format.(formats.Encoded); ok {
 		p.Options = formats.OptionsOf(f)
 	}

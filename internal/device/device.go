@@ -106,7 +106,8 @@ func (d *Device) Limit() int64 {
 // what names it in errors. A buffer beyond the limit is backend.ErrUnsupported.
 func (d *Device) NewBuffer(bytes int64, what string) (backend.Buffer, error) {
 	if m := d.Limit(); bytes > m {
-		return nil, fmt.Errorf("%s takes %d bytes, and a buffer of %v at most %d: %w", what, bytes, d.Info(), m, backend.ErrUnsupported)
+		return nil, fmt.Errorf("%s takes %d bytes, and a buffer of %v at most %d: %w", what, bytes, d.Info(), m,
+			backend.ErrUnsupported)
 	}
 	b, err := d.Alloc(max(4, (bytes+3)&^3))
 	if err != nil {

@@ -42,8 +42,8 @@ func (w *Composer) Target(i, j int) (l tensor.Layout, staged bool) {
 	return l, false
 }
 
-// StageB returns the buffer in which the kernel finds block j of B. Where that is not the tensor's own, it adds the launch
-// that fills it.
+// StageB returns the buffer in which the kernel finds block j of B. Where that is not the tensor's own, it adds the
+// launch that fills it.
 func (w *Composer) StageB(j int) (backend.Buffer, error) {
 	from, buf := w.B.BlockLayout(0, j), w.B.Block(0, j)
 	to, staged := w.Source(j)
@@ -71,7 +71,8 @@ func (w *Composer) problem(i, j int, beta float64, e spec.Epilogue) spec.Problem
 }
 
 // Dense adds the launch that brings src into dst's order and type: dst = src + beta·dst, with an epilogue.
-func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layout, dbuf backend.Buffer, beta float64, e biased) error {
+func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layout, dbuf backend.Buffer, beta float64,
+	e biased) error {
 	if src.Rows == 0 || src.Cols == 0 {
 		return nil
 	}
@@ -84,7 +85,8 @@ func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layo
 
 // copyVector adds the launch that copies n elements of a vector in src from number first on, which lie some elements
 // apart, to dst, side by side as elements of type to.
-func (w *Composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer, to dtype.Type) error {
+func (w *Composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer,
+	to dtype.Type) error {
 	return w.copy(src, dst, Plain, densecopy.Op{
 		Rows: n, Cols: 1, Alpha: 1,
 		Src: densecopy.Layout{Type: t, First: first * apart, LD: apart},
@@ -116,12 +118,14 @@ func Passes(d *device.Device, kern *spec.Program, args []backend.Buffer, passes 
 	return appendPasses(nil, d, kern, args, passes)
 }
 
-func appendPasses(to []backend.Launch, d *device.Device, kern *spec.Program, args []backend.Buffer, passes []spec.Pass) ([]backend.Launch, error) {
+func appendPasses(to []backend.Launch, d *device.Device, kern *spec.Program, args []backend.Buffer,
+	passes []spec.Pass) ([]backend.Launch, error) {
 	most := d.Caps().MaxGroups
 	for _, p := range passes {
 		for i, g := range p.Groups {
 			if most[i] > 0 && g > most[i] {
-				return to, fmt.Errorf("kernel %s needs a grid of %v workgroups, %v allows %v: %w", kern.Name, p.Groups, d.Info(), most, backend.ErrUnsupported)
+				return to, fmt.Errorf("kernel %s needs a grid of %v workgroups, %v allows %v: %w", kern.Name, p.Groups, d.Info(),
+					most, backend.ErrUnsupported)
 			}
 		}
 		loaded, err := d.Kernel(kern, p.Variant)

@@ -43,7 +43,7 @@ func (e Epilogue) Split() (*tensor.Tensor, spec.Epilogue, error) {
 
 var ErrTwoBiases = errors.New("a row bias and a column bias: one of them is possible")
 
-// Bytes is what reading the bias moves.
+// Bytes returns the bytes that reading the bias moves.
 func (e Epilogue) Bytes() int64 {
 	n := int64(0)
 	for _, t := range []*tensor.Tensor{e.RowBias, e.ColBias} {
@@ -71,7 +71,7 @@ func (e biased) or(read backend.Buffer) backend.Buffer {
 // Plain stores C as it is.
 var Plain biased
 
-// maxBiasShift is what the parameter `store` of kernels holds (spec.Problem.StoreWord).
+// maxBiasShift is the largest shift that the parameter `store` of kernels can hold (spec.Problem.StoreWord).
 const maxBiasShift = 15
 
 // biasType is the type in which kernels take a bias: f64 where sums or what is stored are.
@@ -82,8 +82,8 @@ func (w *Composer) biasType() dtype.Type {
 	return w.m.Variant.Sums()
 }
 
-// StageBias returns the epilogue for block (i, j) of C. Where the bias is of another type, or does not begin with the block,
-// it adds the launch that copies the block's part of it.
+// StageBias returns the epilogue for block (i, j) of C. Where the bias is of another type, or does not begin with the
+// block, it adds the launch that copies the block's part of it.
 func (w *Composer) StageBias(i, j int) (biased, error) {
 	e := biased{Epilogue: w.Epilogue}
 	if w.Bias == nil {
@@ -99,7 +99,8 @@ func (w *Composer) StageBias(i, j int) (biased, error) {
 	if from.Lines() > 1 {
 		apart = from.LD
 	}
-	if to := w.biasType(); from.Type == to && first == 0 && !from.Loose && apart <= 1<<maxBiasShift && bits.OnesCount(uint(apart)) == 1 {
+	if to := w.biasType(); from.Type == to && first == 0 &&
+		!from.Loose && apart <= 1<<maxBiasShift && bits.OnesCount(uint(apart)) == 1 {
 		e.bias, e.BiasShift = buf, uint32(bits.TrailingZeros(uint(apart)))
 		return e, nil
 	}

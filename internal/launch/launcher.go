@@ -1,8 +1,8 @@
 // Package launch composes the launches of a product, and keeps them.
 //
-// A Composer decides how B, C and the bias reach the kernel: as they lie, or through staging buffers that kernel densecopy
-// fills. A Launcher keeps the launches of the last products, so that the same product again costs microseconds and
-// allocates nothing, and the buffers that they share.
+// A Composer decides how B, C and the bias reach the kernel: as they lie, or through staging buffers that kernel
+// densecopy fills. A Launcher keeps the launches of the last products, so that the same product again costs
+// microseconds and allocates nothing, and the buffers that they share.
 package launch
 
 import (

@@ -28,6 +28,8 @@ type DeviceModel struct {
 	Kind     Kind     `json:"kind,omitzero"`
 	Costs    []Cost   `json:"costs"`                 // the first that fits a variant counts
 	Fixed    []Gather `json:"fixed_point,omitempty"` // of variants in reproducible mode, likewise
+	// Kernels are the numbers of kernels' own cost functions, by FORMAT/KERNEL or FORMAT/KERNEL/TILE: see Kernel.
+	Kernels map[string]json.RawMessage `json:"kernels,omitempty"`
 	// Corrections are of single variants, by KERNEL/VARIANT.
 	Corrections map[string]Correction `json:"corrections,omitempty"`
 
@@ -112,20 +114,20 @@ type Kind struct {
 // Cost is what the variants that a pattern fits take beyond the roofline.
 type Cost struct {
 	Variants []string `json:"variants"` // patterns (path.Match) of KERNEL/VARIANT
-	// Efficiency is the part of the measured arithmetic that the inner loop reaches where nothing else holds it up;
-	// 0: 1. It exceeds 1 where the loop does better than the kernel by which arithmetic was measured.
-	Efficiency float64 `json:"efficiency,omitempty"`
+	// Arithmetic is the rate of multiply-adds that the inner loop reaches, where nothing else holds it up, over the one
+	// that kernel peak measures; 0: 1. It exceeds 1 where the loop does better than that kernel.
+	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
 	// Columns is how many columns' worth of arithmetic unpacking an entry takes, for each tile of B's columns.
 	Columns float64 `json:"entry_columns,omitempty"`
 	// Fetch is the part of the time of fetching rows of B that counts; 0: 1. It is less where copies of tiles bring them
 	// for several blocks while others are multiplied, and more where they wait for columns that are read first.
-	Fetch float64 `json:"fetch,omitempty"`
+	Fetch float64 `json:"fetch_factor,omitempty"`
 	// StartUS is what a piece of work (see spec.Packed.Items), of up to COLS columns, takes besides its rows of B, StepUS
 	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`
 	// Launch is the part of the time of a launch that counts; 0: 1. It is less where launches overlap, see backend.Binary.Early.
-	Launch float64 `json:"launch,omitempty"`
+	Launch float64 `json:"launch_factor,omitempty"`
 	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory, fetches and
 	// arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
@@ -148,7 +150,7 @@ type Gather struct {
 }
 
 // Version changes with what the fields mean.
-const Version = 1
+const Version = 2
 
 //go:embed *.json
 var files embed.FS
@@ -210,6 +212,7 @@ const (
 	mostCosts  = 1000
 	mostFactor = 1e4
 	mostUS     = 1e6
+	mostNS     = 1e9
 )
 
 func (m *DeviceModel) validate() error {
@@ -235,8 +238,14 @@ func (m *DeviceModel) validate() error {
 	}
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
-			within("efficiency", c.Efficiency, mostFactor), within("entry_columns", c.Columns, mostFactor), within("fetch", c.Fetch, mostFactor),
-			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor), within("launch", c.Launch, 1), within("cut_rows", float64(c.Cut), mostFactor))
+			within("arithmetic_factor", c.Arithmetic, mostFactor), within("entry_columns", c.Columns, mostFactor), within("fetch_factor", c.Fetch, mostFactor),
+			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor), within("launch_factor", c.Launch, 1), within("cut_rows", float64(c.Cut), mostFactor))
+	}
+	if len(m.Kernels) > mostCosts {
+		err = errors.Join(err, fmt.Errorf("a device model of %d kernels, want at most %d", len(m.Kernels), mostCosts))
+	}
+	for name, text := range m.Kernels {
+		err = errors.Join(err, kernelNumbers(name, text))
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),

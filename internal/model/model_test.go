@@ -77,7 +77,7 @@ func of(k *spec.Format, code backend.Code) []*spec.Variant {
 // What is not known of a variant leaves the roofline.
 func TestUnknown(t *testing.T) {
 	m := model.For(backend.CodeGo, "")
-	if c, known := m.Cost("another", "kernel"); known || c.StartUS != 0 || c.Efficiency != 0 {
+	if c, known := m.Cost("another", "kernel"); known || c.StartUS != 0 || c.Arithmetic != 0 {
 		t.Errorf("another kernel costs %+v", c)
 	}
 	if g, known := m.Gather("another", "kernel"); known || g.Slower != 1 {
@@ -97,14 +97,14 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, old, new, want string }{
-		{"another version", `"version": 1`, `"version": 99`, "version 99"},
+		{"another version", `"version": 2`, `"version": 99`, "version 99"},
 		{"a negative width", `"entry_columns": 60`, `"entry_columns": -60`, "entry_columns -60"},
 		{"a negative number of pieces", `"entry_columns": 60`, `"busy_items": -3`, "busy_items -3"},
 		{"a negative length of pieces", `"entry_columns": 60`, `"cut_rows": -3`, "cut_rows -3"},
 		{"a negative time", `"start_us": 0.005`, `"start_us": -1`, "start_us -1"},
 		{"a huge time", `"start_us": 0.005`, `"start_us": 1e300`, "start_us 1e+300"},
 		{"no number", `"start_us": 0.005`, `"start_us": 1e999`, "1e999"},
-		{"a negative efficiency", `"efficiency": 0.36`, `"efficiency": -0.36`, "efficiency -0.36"},
+		{"a negative rate", `"arithmetic_factor": 0.36`, `"arithmetic_factor": -0.36`, "arithmetic_factor -0.36"},
 		{"nothing resident", `"resident_items": 1`, `"resident_items": -1`, "resident_items -1"},
 		{"a broken pattern", `"csr/cpu_*"`, `"csr/[cpu"`, "csr/[cpu"},
 		{"no pattern", `"csr/cpu_*"`, ``, "no variants"},

@@ -58,8 +58,8 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 		fetch = time.Duration(math.Round(float64(fetch) * c.Fetch))
 	}
 	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v))) * (1 + c.Columns*float64(p.tiles(v))/float64(width))
-	if c.Efficiency > 0 {
-		compute /= c.Efficiency
+	if c.Arithmetic > 0 {
+		compute /= c.Arithmetic
 	}
 	if idle := c.Busy * float64(p.Units) / float64(max(1, items*p.tiles(v))); idle > 1 {
 		compute, fetch = compute*idle, time.Duration(math.Round(float64(fetch)*idle))

@@ -50,15 +50,15 @@ func TestPredict(t *testing.T) {
 		{"stored bytes", 100, 2 * us, func(_ *model.Predictor, _ *spec.Variant, s *formats.Stats) { s.StoredBytes = 2e6 }},
 		{"rows that near rows share", 100, -3328 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Nearby = 0 }},
 		{"staged ones are shared by nobody", 100, 0, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) { p.Nearby, s.Staged = 0, true }},
-		{"half the arithmetic is reached", 100, 1280 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].Efficiency = 0.5 }},
+		{"half the arithmetic is reached", 100, 1280 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].Arithmetic = 0.5 }},
 		{"whole tiles", 100, 6400 * time.Nanosecond, func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
-			v.Consts = []spec.Const{{Name: "COLS", Value: 128}}
+			v.Tile.Cols = 128
 		}},
 		{"pieces for a quarter of the units, which take as long as for all", 5, 3 * 6400 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Model.Costs[0].Busy = 2
 		}},
 		{"the same pieces by columns", 5, 6400 * time.Nanosecond, func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
-			p.Model.Costs[0].Busy, v.Consts = 2, []spec.Const{{Name: "COLS", Value: 32}}
+			p.Model.Costs[0].Busy, v.Tile.Cols = 2, 32
 		}},
 		{"pieces for all units", 20, 0, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].Busy = 2 }},
 		{"a start for each 80th piece, and the piece itself", 800, 11 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].StartUS = 1 }},
@@ -98,7 +98,7 @@ func TestPredict(t *testing.T) {
 			p.Model.Costs[0].StepUS, p.Rates.LatencyUS = 1, 0.1
 		}},
 		{"the CPU starts at once and computes the columns there are", 100, -3*us - 2560*time.Nanosecond, func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
-			p.Model.Kind, v.Code, v.Consts = model.Kind{First: 1, Resident: 1}, backend.CodeGo, []spec.Const{{Name: "COLS", Value: 128}}
+			p.Model.Kind, v.Code, v.Tile.Cols = model.Kind{First: 1, Resident: 1}, backend.CodeGo, 128
 		}},
 	} {
 		p, v, s := round(), scalar(), base

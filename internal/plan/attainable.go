@@ -28,9 +28,10 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e launch.E
 	return rates.Bound(p.work(n, out, e)), nil
 }
 
-// Observe tells that a multiplication as Attainable has it took so long, and returns the attainable time after that: see
-// choose.Observe.
-func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e launch.Epilogue) (model.Bound, error) {
+// Observe tells that a multiplication as Attainable has it took so long, and returns the attainable time after that:
+// see choose.Observe.
+func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration,
+	e launch.Epilogue) (model.Bound, error) {
 	if err := p.checkResult(n, out); err != nil {
 		return model.Bound{}, err
 	}

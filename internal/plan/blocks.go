@@ -14,7 +14,8 @@ import (
 )
 
 // shapes is Shapes with the plan locked, of B and C as the plan sees them. It remembers its last answer.
-func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape, err error) {
+func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape,
+	err error) {
 	b = tensor.Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
 	c = tensor.Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
 	b.Tight, c.Tight = p.tight(b), p.tight(c)
@@ -36,7 +37,8 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 	return p.shapesCached[0], p.shapesCached[1], nil
 }
 
-// tight tells whether rows of a matrix of this shape may lie side by side: the padding of few columns would be most of it.
+// tight tells whether rows of a matrix of this shape may lie side by side: the padding of few columns would be most
+// of it.
 func (p *Plan) tight(s tensor.Shape) bool {
 	m, is := p.exec.(*fast)
 	return is && m.Stream == nil && s.Cols <= spec.TightCols && !s.ColMajor && s.Type.Size() >= 4 && m.Tight(s.Cols)
@@ -46,7 +48,8 @@ func (p *Plan) tight(s tensor.Shape) bool {
 func (p *Plan) colBlock(b, c tensor.Shape) (int, error) {
 	in, out, written := p.exec.Operands(b, c)
 	block, limit := b.Cols, p.dev.Limit()
-	column := max(tensor.Up(int64(p.Cols), tensor.Align)*int64(in), tensor.Up(int64(p.rowBlock), tensor.Align)*int64(out)) // bytes, at least a few
+	column := max(tensor.Up(int64(p.Cols), tensor.Align)*int64(in), tensor.Up(int64(p.rowBlock),
+		tensor.Align)*int64(out)) // bytes, at least a few
 	if tensor.Up(int64(block), tensor.Align) > limit/column {
 		block = int(limit / column / tensor.Align * tensor.Align)
 	}

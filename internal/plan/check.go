@@ -27,7 +27,8 @@ func (p *Plan) check(q launch.Product) error {
 	if err := p.sides().CheckDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return err
 	}
-	if b.RowBlocks() > 1 || b.ColBlocks() != c.ColBlocks() || b.ColBlock != c.ColBlock || c.Rows > 0 && c.RowBlock != min(p.rowBlock, c.Rows) {
+	if b.RowBlocks() > 1 || b.ColBlocks() != c.ColBlocks() ||
+		b.ColBlock != c.ColBlock || c.Rows > 0 && c.RowBlock != min(p.rowBlock, c.Rows) {
 		if p.right {
 			b, c = b.Transposed(), c.Transposed()
 			return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d on the right needs C in blocks of %d columns, B in whole rows, and the same rows in both (TensorsFor makes such)",
@@ -64,9 +65,11 @@ func (p *Plan) checkBias(q launch.Product) error {
 	case t == c || t.Overlaps(c):
 		return errors.New("the bias and C must be two matrices: C is written while the bias is read")
 	case t.Rows != rows || t.Cols != cols:
-		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", c.Rows, c.Cols, name, t.Rows, t.Cols, rows, cols)
+		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", c.Rows, c.Cols, name, t.Rows,
+			t.Cols, rows, cols)
 	case t.RowBlocks()*t.ColBlocks() > 1:
-		return fmt.Errorf("the %s lies in %d blocks: it must be one (NewTensor makes such)", name, t.RowBlocks()*t.ColBlocks())
+		return fmt.Errorf("the %s lies in %d blocks: it must be one (NewTensor makes such)", name,
+			t.RowBlocks()*t.ColBlocks())
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ func Encode(ctx context.Context, d *device.Device, a formats.Encoded, o work.Opt
 	return nil, refused
 }
 
-// fileForm returns a packed matrix in the form that files hold. Where the work leaves the format open, that is CSR where
-// files do not hold the packing.
+// fileForm returns a packed matrix in the form that files hold. Where the work leaves the format open, that is CSR
+// where files do not hold the packing.
 func fileForm(w *work.Work, e *work.Packed) (formats.Encoded, error) {
 	if f, ok := e.Data.Format.(formats.Encoded); ok && f.Format() == e.Format {
 		return f, nil

@@ -35,8 +35,8 @@ type executor interface {
 	// Work returns what a multiplication by n columns moves and computes, C having elements of type out, and the
 	// variant that does it.
 	Work(n int, out dtype.Type) (*spec.Variant, model.Work)
-	// SetTensor makes the elements of v, NNZ of them in the order of given, those of the matrix's entries. It repeats this times
-	// times, for benchmarks. After an error some values may be the old ones.
+	// SetTensor makes the elements of v, NNZ of them in the order of given, those of the matrix's entries. It repeats
+	// this times times, for benchmarks. After an error some values may be the old ones.
 	SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error)
 	// SetHost is SetTensor for values in the host's memory, once.
 	SetHost(ctx context.Context, g *values.Given, v values.Host) error

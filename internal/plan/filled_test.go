@@ -47,7 +47,9 @@ func TestFilled(t *testing.T) {
 		check := func() {
 			t.Helper()
 			c := make([]float32, m*n)
-			if _, err := p.Multiply(t.Context(), 1, tensor.Dense{Rows: k, Cols: n, Type: dtype.F16, Host: tensor.Host{Data: backend.Bytes(b), LD: n}}, 0, tensor.Dense{Rows: m, Cols: n, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(c), LD: n}}, launch.Epilogue{}); err != nil {
+			if _, err := p.Multiply(t.Context(), 1, tensor.Dense{Rows: k, Cols: n, Type: dtype.F16,
+				Host: tensor.Host{Data: backend.Bytes(b),
+					LD: n}}, 0, tensor.Dense{Rows: m, Cols: n, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(c), LD: n}}, launch.Epilogue{}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range m {
@@ -66,7 +68,8 @@ func TestFilled(t *testing.T) {
 		for i := range a.Val {
 			a.Val[i] = half.F16From(float32(r.IntN(9) - 4))
 		}
-		if err := p.SetHostValues(t.Context(), values.Host{Type: dtype.F16, Data: bytes.Clone(backend.Bytes(a.Val))}); err != nil {
+		if err := p.SetHostValues(t.Context(), values.Host{Type: dtype.F16,
+			Data: bytes.Clone(backend.Bytes(a.Val))}); err != nil {
 			t.Fatal(err)
 		}
 		check()

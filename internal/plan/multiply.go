@@ -14,13 +14,15 @@ import (
 // Multiply computes c = alpha·A·b + beta·c, with an epilogue: it copies b (and c, unless beta is 0) to the device, runs
 // and copies c back. The device's copies are kept for the next call with matrices of the same shape.
 // Timing.Host includes the copies. After an error the contents of c are undefined.
-func (p *Plan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e launch.Epilogue) (backend.Timing, error) {
+func (p *Plan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
+	e launch.Epilogue) (backend.Timing, error) {
 	return p.multiply(ctx, alpha, b, beta, c, e, nil)
 }
 
-// multiply is Multiply that calls copied, if there is one, once b and c have been copied to the device, before anything is
-// written to c.
-func (p *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e launch.Epilogue, copied func() error) (backend.Timing, error) {
+// multiply is Multiply that calls copied, if there is one, once b and c have been copied to the device, before
+// anything is written to c.
+func (p *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
+	e launch.Epilogue, copied func() error) (backend.Timing, error) {
 	start := time.Now()
 	if p.right {
 		b, c = b.Transposed(), c.Transposed()

@@ -1,8 +1,8 @@
 // Package plan prepares a matrix for a device, and multiplies with it.
 //
-// New resolves the options (package work), tries the ways to multiply (choose, reproducible) until the device takes one
-// (resident), and keeps the matrix on the device with an executor, fast or reproducible. Run has the executor compose the
-// launches of a product once (launch), and runs them. A Sequence records the launches of several plans.
+// New resolves the options (package work), tries the ways to multiply (choose, reproducible) until the device takes
+// one (resident), and keeps the matrix on the device with an executor, fast or reproducible. Run has the executor
+// compose the launches of a product once (launch), and runs them. A Sequence records the launches of several plans.
 package plan
 
 import (
@@ -31,7 +31,8 @@ type Info struct {
 	Rows, Cols int
 	NNZ        int64
 	Format     string
-	Variant    string        // the kernel's
+	Variant    string        // that the matrix is packed for
+	Kernel     string        // that multiplies by as many columns as the matrix was prepared for, such as "hopper 128×192"
 	Why        string        // reads behind "because": what made it this variant
 	Precision  dtype.Type    // what products are computed with
 	Quantised  dtype.Type    // of A's values, S8 or E4M3; Invalid: they are of Precision
@@ -109,7 +110,8 @@ func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, e
 }
 
 // bring makes the plan of a packed matrix, which it brings onto the device.
-func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string, executor func(m *resident.Matrix) executor) (*Plan, error) {
+func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string,
+	executor func(m *resident.Matrix) executor) (*Plan, error) {
 	m, took, err := resident.Place(ctx, d, w, e)
 	if err != nil {
 		return nil, err
@@ -117,6 +119,7 @@ func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 	p := &Plan{
 		Info: Info{
 			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
+			Kernel:    m.Runs(0, w.Cols).Kernel(),
 			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
 		},
 		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: launch.New(d),

@@ -1,5 +1,5 @@
-// A matrix on the right: C = alpha·B·A + beta·C is Cᵀ = alpha·Aᵀ·Bᵀ + beta·Cᵀ. The plan holds Aᵀ, and sees B and C as their
-// transposes, which lie in the same memory in the other order. What it says to callers is in their terms.
+// A matrix on the right: C = alpha·B·A + beta·C is Cᵀ = alpha·Aᵀ·Bᵀ + beta·Cᵀ. The plan holds Aᵀ, and sees B and C as
+// their transposes, which lie in the same memory in the other order. What it says to callers is in their terms.
 
 package plan
 
@@ -10,7 +10,8 @@ import (
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
-func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue, times int) (launch.Product, error) {
+func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue,
+	times int) (launch.Product, error) {
 	if p.right {
 		b, c = b.Transposed(), c.Transposed()
 		e.RowBias, e.ColBias = e.ColBias.Transposed(), e.RowBias.Transposed()
@@ -22,8 +23,8 @@ func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.
 	return launch.Product{B: b, C: c, Bias: bias, Alpha: alpha, Beta: beta, Epilogue: epilogue, Times: times}, err
 }
 
-// Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied by, on
-// whichever side.
+// Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied
+// by, on whichever side.
 func (p *Plan) Describe() Info {
 	i := p.Info
 	if p.right {
@@ -32,9 +33,11 @@ func (p *Plan) Describe() Info {
 	return i
 }
 
-// Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the device can bind that, else
-// in the largest blocks it can. On the right they are n×K and n×M. A limit that no blocks can meet is ErrUnsupported.
-func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape, err error) {
+// Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the device can bind
+// that, else in the largest blocks it can. On the right they are n×K and n×M. A limit that no blocks can meet is
+// ErrUnsupported.
+func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape,
+	err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, c, err = p.shapes(n, bType, bColMajor != p.right, cType, cColMajor != p.right)

@@ -46,7 +46,8 @@ func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
-func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) error {
+func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor,
+	e launch.Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.takes(p); err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // runStreamed multiplies with a matrix that is not on the device. Its time is the host's.
-func (p *Plan) runStreamed(ctx context.Context, m *resident.Matrix, w launch.RunList, times int) (backend.Timing, error) {
+func (p *Plan) runStreamed(ctx context.Context, m *resident.Matrix, w launch.RunList, times int) (backend.Timing,
+	error) {
 	start := time.Now()
 	if len(w.Marks) == 0 {
 		return p.dev.Run(ctx, w.Launches...)

@@ -63,7 +63,8 @@ func (p *Plan) checkValues(ctx context.Context, v *tensor.Tensor) error {
 		if p.NNZ == 0 && v.Rows*v.Cols == 0 {
 			return nil
 		}
-		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", v.Rows, v.Cols, p.NNZ, p.NNZ, p.NNZ)
+		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", v.Rows, v.Cols, p.NNZ, p.NNZ,
+			p.NNZ)
 	}
 	return nil
 }
@@ -74,13 +75,16 @@ func (p *Plan) mayChange(ctx context.Context) error {
 		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
 	if p.Quantised != dtype.Invalid {
-		return fmt.Errorf("values of a quantised matrix cannot be replaced: quantise and prepare it again: %w", backend.ErrUnsupported)
+		return fmt.Errorf("values of a quantised matrix cannot be replaced: quantise and prepare it again: %w",
+			backend.ErrUnsupported)
 	}
 	if p.Panels > 0 {
-		return fmt.Errorf("new values of a matrix that stays in the host's memory: prepare it again: %w", backend.ErrUnsupported)
+		return fmt.Errorf("new values of a matrix that stays in the host's memory: prepare it again: %w",
+			backend.ErrUnsupported)
 	}
 	if p.NNZ > math.MaxUint32 {
-		return fmt.Errorf("a matrix of %d entries, of which at most %d take new values: %w", p.NNZ, int64(math.MaxUint32), backend.ErrUnsupported)
+		return fmt.Errorf("a matrix of %d entries, of which at most %d take new values: %w", p.NNZ, int64(math.MaxUint32),
+			backend.ErrUnsupported)
 	}
 	return ctx.Err()
 }

@@ -47,8 +47,8 @@ func fastWay(w *work.Work, c *choose.Candidate) way {
 	}
 }
 
-// reproducibleWays gives the ways to multiply in reproducible mode: in panels or by rows, as is predicted to be faster, then
-// by rows where panels are refused.
+// reproducibleWays gives the ways to multiply in reproducible mode: in panels or by rows, as is predicted to be
+// faster, then by rows where panels are refused.
 func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
 	return func(yield func(way, error) bool) {
 		r, err := reproducible.New(d, w)

@@ -58,9 +58,11 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		return kind, "", err
 	}
 	if times[1] < times[0] {
-		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", choose.Short(times[1]), choose.Short(times[0])), nil
+		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", choose.Short(times[1]),
+			choose.Short(times[0])), nil
 	}
-	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", choose.Short(times[0]), choose.Short(times[1])), nil
+	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", choose.Short(times[0]),
+		choose.Short(times[1])), nil
 }
 
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
@@ -83,7 +85,8 @@ func (r *Executor) predict(ctx context.Context, vs []*spec.Variant, n int) ([]ti
 		stats, _ := work.Scale(e, s.NNZ(), m.NNZ())
 		g, _ := choose.ModelOf(d).Gather(shaders.Reproducible.Name, v.Name)
 		n := g.Width(v, n)
-		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n, stats.Gathers)
+		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n,
+			stats.Gathers)
 		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
 		b := rates.Bound(v, w)
 		times = append(times, b.Memory+b.Gather+b.Compute)

@@ -17,7 +17,8 @@ import (
 // ColumnRanges returns the range of each column of a row-major tensor, found on the device.
 func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rfx.Range, error) {
 	if t == nil || t.Device() != d || t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.BlockLayout(0, 0).Loose {
-		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(),
+			backend.ErrUnsupported)
 	}
 	if err := t.Use(); err != nil {
 		return nil, err

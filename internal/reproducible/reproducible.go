@@ -1,8 +1,8 @@
 // Package reproducible multiplies in fixed point (package formats/rfx): the bits of C depend on the operands alone.
 //
-// Choose decides between rows and panels of rows. Each multiplication brings B to fixed point on the device. Where the
-// precision is to be found from the data, B's ranges are read back first; the executor keeps the matrix at each precision
-// that was needed. Sums are products before they are rounded, for ranks that share rows.
+// Choose decides between rows and panels of rows. Each multiplication brings B to fixed point on the device. Where
+// the precision is to be found from the data, B's ranges are read back first; the executor keeps the matrix at each
+// precision that was needed. Sums are products before they are rounded, for ranks that share rows.
 package reproducible
 
 import (
@@ -53,7 +53,7 @@ type Executor struct {
 	refused    bool             // the device cannot run them
 }
 
-// autoP is what finding the precision takes.
+// autoP has the data that finding the precision needs.
 type autoP struct {
 	matrix formats.Sparse             // to be encoded for other precisions
 	rows   []rfx.Range                // of the matrix
@@ -68,7 +68,8 @@ func New(d *device.Device, w *work.Work) (*Executor, error) {
 	}
 	r := &Executor{dev: d, bits: w.P, source: formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())}
 	if w.P == work.AutoP {
-		r.auto = &autoP{matrix: r.source.Clone(), rows: ranges(r.source), at: map[rfx.P]*resident.Matrix{}, stale: map[rfx.P]bool{}}
+		r.auto = &autoP{matrix: r.source.Clone(), rows: ranges(r.source), at: map[rfx.P]*resident.Matrix{},
+			stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
 		if r.mustCut() || w.Budget != nil {
 			r.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
@@ -99,7 +100,8 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 		return nil, err
 	}
 	if w.Variant != "" && w.Variant != v.Name {
-		return nil, fmt.Errorf("variant %q: in reproducible mode at p = %d this device runs %s: %w", w.Variant, r.bits, v.Name, backend.ErrUnsupported)
+		return nil, fmt.Errorf("variant %q: in reproducible mode at p = %d this device runs %s: %w", w.Variant, r.bits,
+			v.Name, backend.ErrUnsupported)
 	}
 	start := time.Now()
 	data, err := shaders.Reproducible.Encode(m, v)
@@ -115,7 +117,8 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 	}
 	e.Name = strings.Replace(v.Name, fmt.Sprintf("p%d", r.bits), "auto", 1)
 	if most := data.Stats.Slots * int64(rfx.P31.Bytes()); r.kind != kernel.Rows && most > d.Limit() {
-		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.Limit(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(),
+			d.Limit(), backend.ErrUnsupported)
 	}
 	return e, nil
 }
@@ -170,8 +173,8 @@ func (r *Executor) Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Te
 	return r.Matrix, nil
 }
 
-// At makes a precision the resident matrix's, where it is found for each multiplication; else it does nothing. The matrix
-// is encoded for it the first time, and after new values.
+// At makes a precision the resident matrix's, where it is found for each multiplication; else it does nothing. The
+// matrix is encoded for it the first time, and after new values.
 func (r *Executor) At(ctx context.Context, bits rfx.P) error {
 	if r.auto == nil {
 		return nil
@@ -248,14 +251,15 @@ func (r *Executor) Takes(q launch.Product) error {
 		return fmt.Errorf("data of f64 in reproducible mode, which takes f16, bf16 and f32: %w", backend.ErrUnsupported)
 	}
 	if e := q.Epilogue; e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
-		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", q.Epilogue.Activation, backend.ErrUnsupported)
+		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w",
+			q.Epilogue.Activation, backend.ErrUnsupported)
 	}
 	return nil
 }
 
-// Columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C and
-// the bias itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as
-// it lies, it is copied to the staging buffer first.
+// Columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C
+// and the bias itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be
+// written as it lies, it is copied to the staging buffer first.
 func (r *Executor) Columns(w *launch.Composer, j int) error {
 	b, err := w.StageB(j)
 	if err != nil {
@@ -323,7 +327,8 @@ func (r *Executor) Check(n int, out dtype.Type) error {
 		b = quantise.NewLayout(r.Cols, n, rfx.P47).Bytes()
 	}
 	if b > r.Device.Limit() {
-		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.Device.Info(), r.Device.Limit(), backend.ErrUnsupported)
+		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b,
+			r.Device.Info(), r.Device.Limit(), backend.ErrUnsupported)
 	}
 	return r.Matrix.Check(n, out)
 }

@@ -1,6 +1,6 @@
-// New values in reproducible mode: rows' ranges and the entries' integers follow from them. Where the precision is given,
-// the device finds these, by kernel requantise; where it is found for each multiplication, the matrix is encoded again on
-// the host. Nothing is chosen again.
+// New values in reproducible mode: rows' ranges and the entries' integers follow from them. Where the precision is
+// given, the device finds these, by kernel requantise; where it is found for each multiplication, the matrix is
+// encoded again on the host. Nothing is chosen again.
 
 package reproducible
 
@@ -21,7 +21,8 @@ import (
 )
 
 // SetTensor brings the values to their places and the integers after them.
-func (r *Executor) SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error) {
+func (r *Executor) SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing,
+	error) {
 	if r.auto == nil {
 		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
@@ -55,7 +56,8 @@ func (r *Executor) SetLaunches(ctx context.Context, g *values.Given, v *tensor.T
 		return nil, err
 	}
 	if !ready {
-		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w", backend.ErrUnsupported)
+		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w",
+			backend.ErrUnsupported)
 	}
 	launches, err := r.setter.SetLaunches(ctx, g, v)
 	return slices.Concat(launches, r.requantise), err
@@ -68,7 +70,10 @@ func (r *Executor) SetHost(ctx context.Context, g *values.Given, v values.Host) 
 			return err
 		}
 		if ready {
-			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, r.setter.SetHost(ctx, g, v) })
+			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) {
+				return backend.Timing{}, r.setter.SetHost(ctx,
+					g, v)
+			})
 			return err
 		}
 	}
@@ -76,7 +81,8 @@ func (r *Executor) SetHost(ctx context.Context, g *values.Given, v values.Host) 
 }
 
 // requantiseAfter sets values and brings them to fixed point, some times.
-func (r *Executor) requantiseAfter(ctx context.Context, times int, set func() (backend.Timing, error)) (sum backend.Timing, err error) {
+func (r *Executor) requantiseAfter(ctx context.Context, times int, set func() (backend.Timing,
+	error)) (sum backend.Timing, err error) {
 	for range times {
 		t, err := set()
 		if err != nil {
@@ -92,8 +98,8 @@ func (r *Executor) requantiseAfter(ctx context.Context, times int, set func() (b
 	return sum, nil
 }
 
-// prepareRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can run
-// them: the table of a part's slots may exceed what it binds.
+// prepareRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can
+// run them: the table of a part's slots may exceed what it binds.
 func (r *Executor) prepareRequantise(ctx context.Context, g *values.Given) (bool, error) {
 	if r.requantise != nil || r.refused {
 		return !r.refused, nil
@@ -131,7 +137,8 @@ func (r *Executor) requantiseOf(ctx context.Context, i int, a formats.Sparse) ([
 		return nil, err
 	}
 	s := pt.Data.Format.(kernel.Split)
-	l, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.Data.Rows), NNZ: pt.Data.NNZ, Type: s.Type, P: s.P, V: s.V, Slots: int64(len(slots))})
+	l, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.Data.Rows), NNZ: pt.Data.NNZ, Type: s.Type, P: s.P,
+		V: s.V, Slots: int64(len(slots))})
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +156,8 @@ func (r *Executor) requantiseOf(ctx context.Context, i int, a formats.Sparse) ([
 	return launch.Passes(r.Device, requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, l.Passes)
 }
 
-// encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that is
-// found for each multiplication it notes the values, and that is done before the next one.
+// encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that
+// is found for each multiplication it notes the values, and that is done before the next one.
 func (r *Executor) encodeWith(ctx context.Context, g *values.Given, v values.Host) error {
 	m := g.Sparse(r.Operand, v)
 	if r.auto == nil {

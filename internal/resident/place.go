@@ -1,5 +1,5 @@
-// Bringing a packed matrix onto the device: whole, cut into ranges of rows that the device binds, or, where it does not fit
-// beside B and C, in panels that stay in the host's memory.
+// Bringing a packed matrix onto the device: whole, cut into ranges of rows that the device binds, or, where it does
+// not fit next to B and C, in panels that stay in the host's memory.
 
 package resident
 
@@ -25,8 +25,8 @@ type Took struct {
 	Upload  time.Duration
 }
 
-// Place brings a packed matrix onto the device. Where it does not fit within the work's budget it is streamed, in panels as
-// large as there is room for.
+// Place brings a packed matrix onto the device. Where it does not fit within the work's budget it is streamed, in
+// panels as large as there is room for.
 func Place(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (*Matrix, Took, error) {
 	var t Took
 	start := time.Now()
@@ -47,7 +47,8 @@ func Place(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) 
 }
 
 // divide returns the matrix in the ranges of rows in which it is brought onto the device, and whether it is streamed.
-func divide(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (parts []*spec.Packed, rowBlock int, streamed bool, err error) {
+func divide(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (parts []*spec.Packed, rowBlock int,
+	streamed bool, err error) {
 	if w.Budget != nil {
 		parts, rowBlock, fits, err := panels(ctx, d, w, e)
 		if err != nil || !fits {
@@ -66,7 +67,8 @@ func cut(ctx context.Context, d *device.Device, e *work.Packed) (parts []*spec.P
 		return nil, 0, err
 	}
 	for {
-		ranges := (max(largest(parts), tensor.Up(int64(rowBlock), tensor.Align)*tensor.Align*int64(e.Variant.Sums().Size()))-1)/limit + 1
+		ranges := (max(largest(parts), tensor.Up(int64(rowBlock),
+			tensor.Align)*tensor.Align*int64(e.Variant.Sums().Size()))-1)/limit + 1
 		if ranges == 1 {
 			return parts, rowBlock, nil
 		}
@@ -82,13 +84,14 @@ func cut(ctx context.Context, d *device.Device, e *work.Packed) (parts []*spec.P
 	}
 }
 
-// panels cuts the matrix into the largest panels of which two fit beside B and C, or finds that all of it fits.
-func panels(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (parts []*spec.Packed, rowBlock int, fits bool, err error) {
+// panels cuts the matrix into the largest panels that fit twice next to B and C, or finds that all of it fits.
+func panels(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (parts []*spec.Packed, rowBlock int,
+	fits bool, err error) {
 	if parts, rowBlock, err = e.First(ctx); err != nil {
 		return nil, 0, false, err
 	}
 	size := func() (panel, all, rest int64, err error) {
-		if rest, err = beside(d, w, e, parts, rowBlock); err != nil {
+		if rest, err = others(d, w, e, parts, rowBlock); err != nil {
 			return 0, 0, 0, err
 		}
 		for _, p := range parts {
@@ -116,7 +119,7 @@ func panels(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed)
 				w.Budget.Cols, rest, w.Budget.Bytes, d.Info(), backend.ErrOutOfMemory)
 		}
 		if rowBlock <= step {
-			return nil, 0, false, fmt.Errorf("a panel of %d rows takes %d bytes, of %d that may be used of %v beside %d for B and C: fewer columns (Options.Cols) or more memory: %w",
+			return nil, 0, false, fmt.Errorf("a panel of %d rows takes %d bytes, of %d that may be used of %v next to %d for B and C: fewer columns (Options.Cols) or more memory: %w",
 				rowBlock, panel, room, d.Info(), rest, backend.ErrOutOfMemory)
 		}
 		share := 0.5
@@ -147,7 +150,7 @@ func largest(parts []*spec.Packed) int64 {
 	return n
 }
 
-// panelBytes is what a panel takes on the device.
+// panelBytes returns the bytes that a panel takes on the device.
 func panelBytes(p *spec.Packed) (n int64) {
 	const each = 256 // an allocation is rounded up to
 	for _, a := range p.Arrays {
@@ -156,9 +159,9 @@ func panelBytes(p *spec.Packed) (n int64) {
 	return n
 }
 
-// beside returns the bytes that a multiplication takes on the device besides A at most: B and C of any type and order, and where they
-// are staged, B in fixed point, and the kernel's workspace.
-func beside(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed, rowBlock int) (int64, error) {
+// others returns the most bytes that a multiplication takes on the device, A not counted: B and C of any type and
+// order, and where they are staged, B in fixed point, and the kernel's workspace.
+func others(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed, rowBlock int) (int64, error) {
 	const slack = 4 << 10
 	n := int64(w.Budget.Cols)
 	rows, cols := e.Matrix.Dims()
@@ -184,7 +187,11 @@ func beside(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed
 	}
 	most := int64(0)
 	for _, p := range parts {
-		l, err := e.Kernel.Launch(e.Variant, p, spec.Problem{M: p.Rows, K: p.Cols, N: int(n), LDB: tensor.Up(int(n), tensor.Align), LDC: tensor.Up(int(n), tensor.Align), Out: dtype.F32, Alpha: 1, Caps: d.Caps()})
+		q := spec.Problem{
+			M: p.Rows, K: p.Cols, N: int(n), LDB: tensor.Up(int(n), tensor.Align), LDC: tensor.Up(int(n), tensor.Align),
+			Out: dtype.F32, Alpha: 1, Caps: d.Caps(),
+		}
+		l, err := e.Kernel.Launch(work.Runs(e.Kernel, e.Variant, e.Exact, p, q), p, q)
 		if err != nil {
 			return 0, err
 		}

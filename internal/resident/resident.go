@@ -1,8 +1,8 @@
 // Package resident brings packed matrices onto a device.
 //
-// Place decides in how many ranges of rows a matrix is uploaded, by the limits of the device, and whether it stays in the
-// host's memory, by the budget. A Matrix keeps the buffers, and answers for its kernel: which B and C the kernel takes as
-// they lie, how it is launched, what a multiplication moves and computes.
+// Place decides in how many ranges of rows a matrix is uploaded, by the limits of the device, and whether it stays in
+// the host's memory, by the budget. A Matrix keeps the buffers, and answers for its kernel: which B and C the kernel
+// takes as they lie, how it is launched, what a multiplication moves and computes.
 package resident
 
 import (
@@ -26,7 +26,8 @@ import (
 type Matrix struct {
 	Device     *device.Device
 	Kernel     *spec.Format
-	Variant    *spec.Variant
+	Variant    *spec.Variant // that parts are packed for
+	Exact      bool          // no other multiplies
 	Rows, Cols int
 	Operand    dtype.Type // of B's elements as the kernel reads them
 	Parts      []Part
@@ -43,10 +44,12 @@ type Part struct {
 }
 
 // upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
-func upload(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int) (*Matrix, error) {
+func upload(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int) (*Matrix,
+	error) {
 	rows, cols := e.Matrix.Dims()
 	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, Rows: rows, Cols: cols, Operand: e.Matrix.Type(), RowBlock: rowBlock,
+		Device: d, Kernel: e.Kernel, Variant: e.Variant, Exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
+		RowBlock: rowBlock,
 	}
 	for _, enc := range parts {
 		pt, err := UploadPart(ctx, d, enc)
@@ -66,8 +69,8 @@ func fetchedOf(s formats.Stats, e *work.Packed) int64 {
 	return model.Fetched(s, work.Distinct(e.Matrix.Encoded))
 }
 
-// forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places: all but
-// the values. A matrix of the caller's is copied.
+// forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places:
+// all but the values. A matrix of the caller's is copied.
 func forValues(format any, callers bool) any {
 	if f, ok := format.(interface{ WithoutValues() formats.Encoded }); ok {
 		format = f.WithoutValues()
@@ -96,7 +99,8 @@ func UploadPart(ctx context.Context, d *device.Device, e *spec.Packed) (Part, er
 
 // described returns what launches need to know of a packed matrix: all but the arrays.
 func described(e *spec.Packed) *spec.Packed {
-	return &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format, Work: e.Work}
+	return &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format,
+		Work: e.Work}
 }
 
 // Rewrite packs a matrix of the same pattern as this one is packed, and replaces the arrays on the device.
@@ -145,10 +149,12 @@ func AddStats(a, b formats.Stats, nnz int64) formats.Stats {
 }
 
 // Keep is upload for panels that stay in the host's memory. They may go to the buffers of another matrix.
-func Keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int, with *stream.Stream) (*Matrix, error) {
+func Keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int,
+	with *stream.Stream) (*Matrix, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, Rows: rows, Cols: cols, Operand: e.Matrix.Type(), RowBlock: rowBlock,
+		Device: d, Kernel: e.Kernel, Variant: e.Variant, Exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
+		RowBlock: rowBlock,
 	}
 	var err error
 	if m.Stream, err = stream.New(ctx, d, parts, with); err != nil {
@@ -165,7 +171,8 @@ func Keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.P
 // OnDevice refuses a matrix that is not on the device.
 func (m *Matrix) OnDevice() error {
 	if m.Stream != nil {
-		return fmt.Errorf("a matrix that stays in the host's memory, as GroupOptions.Memory requires: %w", backend.ErrUnsupported)
+		return fmt.Errorf("a matrix that stays in the host's memory, as GroupOptions.Memory requires: %w",
+			backend.ErrUnsupported)
 	}
 	return nil
 }
@@ -187,12 +194,12 @@ func (m *Matrix) Close() error {
 	return cmp.Or(errs...)
 }
 
-// Staged tells whether a B of this type and order goes through kernel densecopy, direct whether C is what the kernel
-// can write.
+// Staged tells whether a B of this type and order goes through kernel densecopy.
 func (m *Matrix) Staged(t dtype.Type, colMajor bool) bool {
 	return t != m.Operand || colMajor && !m.Variant.AnyOrder
 }
 
+// Direct tells whether the kernel can write a C of this type and order.
 func (m *Matrix) Direct(t dtype.Type, colMajor bool) bool {
 	return (t == m.Variant.Sums() || slices.Contains(m.Variant.Out, t)) && (!colMajor || m.Variant.AnyOrder)
 }
@@ -212,14 +219,16 @@ func (m *Matrix) Operands(b, c tensor.Shape) (in, out int, written dtype.Type) {
 
 // Launch asks the kernel how part i runs on a problem.
 func (m *Matrix) Launch(i int, q spec.Problem) (spec.Launch, error) {
-	return m.Kernel.Launch(m.Variant, m.Parts[i].Data, q)
+	data := m.Parts[i].Data
+	return m.Kernel.Launch(work.Runs(m.Kernel, m.Variant, m.Exact, data, q), data, q)
 }
 
 // Check tells whether the kernel can multiply by n columns at once, within the device's limits.
 func (m *Matrix) Check(n int, out dtype.Type) error {
 	for i, pt := range m.Parts {
 		l, err := m.Launch(i, spec.Problem{
-			M: pt.Data.Rows, K: pt.Data.Cols, N: n, LDB: tensor.Up(n, tensor.Align), LDC: tensor.Up(n, tensor.Align), Out: out, Alpha: 1, Caps: m.Device.Caps(),
+			M: pt.Data.Rows, K: pt.Data.Cols, N: n, LDB: tensor.Up(n, tensor.Align), LDC: tensor.Up(n,
+				tensor.Align), Out: out, Alpha: 1, Caps: m.Device.Caps(),
 		})
 		if err != nil {
 			return err
@@ -235,17 +244,25 @@ func (m *Matrix) Check(n int, out dtype.Type) error {
 // Tight tells whether the kernel takes n columns of B whose rows lie side by side.
 func (m *Matrix) Tight(n int) bool {
 	for i := range m.Parts {
-		if !m.Kernel.Runs(m.Variant, m.Parts[i].Data, spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()}).Tight {
+		if !m.Runs(i, n).Tight {
 			return false
 		}
 	}
 	return len(m.Parts) > 0
 }
 
-func (m *Matrix) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
-	v := m.Variant
-	if len(m.Parts) > 0 {
-		v = m.Kernel.Runs(v, m.Parts[0].Data, spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()})
+// Runs returns the variant that multiplies part i by n columns.
+func (m *Matrix) Runs(i, n int) *spec.Variant {
+	if i >= len(m.Parts) {
+		return m.Variant
 	}
+	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()}
+	return work.Runs(m.Kernel, m.Variant, m.Exact, m.Parts[i].Data, q)
+}
+
+// Work returns what a multiplication by n columns moves and computes, C having elements of type out, and the variant
+// that does it.
+func (m *Matrix) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+	v := m.Runs(0, n)
 	return v, model.NewWork(m.Rows, m.Cols, n, m.Operand, m.Stats, m.Fetched/int64(max(1, v.Together)), out)
 }

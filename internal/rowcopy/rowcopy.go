@@ -1,6 +1,7 @@
 // Package rowcopy copies rows of tensors on their device, as products on several ranks need.
 //
-// A List keeps numbers of rows on the device. Start decides which rows of which tensors are possible, and starts the copy.
+// A List keeps numbers of rows on the device. Start checks the rows against the tensors, and starts the
+// copy.
 package rowcopy
 
 import (

@@ -1,7 +1,8 @@
 // Package stream multiplies with a matrix that stays in the host's memory.
 //
-// Its panels, ranges of rows, go to the device one after another, into two sets of buffers: while one is multiplied by,
-// the other is written. A Stream keeps the panels in memory that the device reads, and which of them are in the buffers.
+// Its panels, ranges of rows, go to the device one after another, into two sets of buffers: while one is multiplied
+// by, the other is written. A Stream keeps the panels in memory that the device reads, and which of them are in the
+// buffers.
 package stream
 
 import (
@@ -37,8 +38,8 @@ type Timing = struct {
 	Compute time.Duration // what the launches took
 }
 
-// New copies packed panels into memory that the device reads by itself, where it can, and allocates two sets of buffers for
-// them, unless it is to share those of another stream.
+// New copies packed panels into memory that the device reads by itself, where it can, and allocates two sets of
+// buffers for them, unless it is to share those of another stream.
 func New(ctx context.Context, d *device.Device, panels []*spec.Packed, with *Stream) (*Stream, error) {
 	s := &Stream{dev: d, loaded: [2]int{-1, -1}, owner: with == nil}
 	if with != nil {
@@ -57,7 +58,8 @@ func New(ctx context.Context, d *device.Device, panels []*spec.Packed, with *Str
 					return err
 				}
 				if most := s.sets[0][k].Size(); int64(len(a.Data)) > most {
-					return fmt.Errorf("array %s of a panel takes %d bytes, of %d: %w", a.Name, len(a.Data), most, backend.ErrOutOfMemory)
+					return fmt.Errorf("array %s of a panel takes %d bytes, of %d: %w", a.Name, len(a.Data), most,
+						backend.ErrOutOfMemory)
 				}
 				s.panels[i] = append(s.panels[i], lockedCopy(d, a.Data))
 			}
@@ -151,7 +153,8 @@ func (s *Stream) load(ctx context.Context, i int) (n int64, err error) {
 
 // Run runs launches a number of times, each panel's after it has been copied.
 func (s *Stream) Run(ctx context.Context, launches []backend.Launch, marks []Mark, times int) (Timing, error) {
-	r := streaming{Stream: s, launches: launches, marks: marks, times: times, full: make(chan int), out: Timing{Panels: len(s.panels)}}
+	r := streaming{Stream: s, launches: launches, marks: marks, times: times, full: make(chan int),
+		out: Timing{Panels: len(s.panels)}}
 	for i := range r.free {
 		r.free[i] = make(chan struct{}, 1)
 		r.free[i] <- struct{}{}

@@ -23,8 +23,8 @@ type foreign struct {
 // Over makes a tensor of the memory at an address of the device, its rows (columns, if column-major) ld elements
 // apart. Close does not free the memory.
 //
-// Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is there for
-// ld elements of the last row (column) too; else it goes through kernel densecopy.
+// Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is
+// there for ld elements of the last row (column) too; else it goes through kernel densecopy.
 func Over(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
 	t, err := tensorOver(d, s.Whole(), address, ld)
 	if err != nil {
@@ -68,8 +68,8 @@ func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, er
 	return t, nil
 }
 
-// imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the matrix
-// has: then it is loose.
+// imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the
+// matrix has: then it is loose.
 func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b backend.Buffer, loose bool, err error) {
 	if address%16 == 0 && ld%Align == 0 {
 		if b, err := i.Import(address, all); err == nil {
@@ -122,7 +122,8 @@ func AllocHost(d *device.Device, s Shape) (backend.HostMemory, int, error) {
 		return nil, 0, err
 	}
 	if most := memory.Available(); most > 0 && bytes > most {
-		return nil, 0, fmt.Errorf("a matrix of %d×%d takes %d bytes, and the host has %d: %w", s.Rows, s.Cols, bytes, most, backend.ErrOutOfMemory)
+		return nil, 0, fmt.Errorf("a matrix of %d×%d takes %d bytes, and the host has %d: %w", s.Rows, s.Cols, bytes, most,
+			backend.ErrOutOfMemory)
 	}
 	ld := NewLayout(s.Rows, s.Cols, s.Type, s.ColMajor).LD
 	if a, ok := d.Device.(backend.HostAllocator); ok && bytes > 0 {

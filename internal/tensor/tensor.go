@@ -1,7 +1,7 @@
 // Package tensor holds dense matrices on a device.
 //
-// A Shape decides how a matrix lies: its order, its blocks, the distance of its lines. A Tensor keeps the buffers, its own
-// or another program's, and how many calls use them. Write and Read copy between it and the host's memory.
+// A Shape decides how a matrix lies: its order, its blocks, the distance of its lines. A Tensor keeps the buffers,
+// its own or another program's, and how many calls use them. Write and Read copy between it and the host's memory.
 package tensor
 
 import (
@@ -90,7 +90,8 @@ func (s Shape) Size() (int64, error) {
 	}
 	hi, lo := bits.Mul64(uint64(padded)*uint64(s.Type.Size()), uint64(lines))
 	if hi != 0 || lo > math.MaxInt64 {
-		return 0, fmt.Errorf("a tensor of %d×%d takes more than %d bytes: %w", s.Rows, s.Cols, int64(math.MaxInt64), backend.ErrOutOfMemory)
+		return 0, fmt.Errorf("a tensor of %d×%d takes more than %d bytes: %w", s.Rows, s.Cols, int64(math.MaxInt64),
+			backend.ErrOutOfMemory)
 	}
 	return int64(lo), nil
 }
@@ -108,7 +109,7 @@ type Tensor struct {
 	idle   sync.Cond        // the last user of a closed tensor is done
 
 	of   *Tensor // set in a view: the tensor whose transpose it is, which has the memory
-	view *Tensor // see turned
+	view *Tensor // see Transposed
 	turn sync.Once
 }
 
@@ -125,7 +126,7 @@ type Layout struct {
 	Tight      bool // loose, except for kernels that are spec.Variant.Tight, and as C
 }
 
-// Align is what leading dimensions are rounded up to, in elements: kernels read B in chunks of 16
+// Align divides leading dimensions, which are rounded up to it, in elements: kernels read B in chunks of 16
 // bytes or more, and copies to the device move whole words.
 const Align = 8
 
@@ -181,7 +182,8 @@ func NewAll(d *device.Device, shapes ...Shape) ([]*Tensor, error) {
 		total += n
 	}
 	if most := d.Memory(); most > 0 && total > most {
-		return nil, fmt.Errorf("%s: %d bytes, and %v has %d: %w", describe(shapes), total, d.Info(), most, backend.ErrOutOfMemory)
+		return nil, fmt.Errorf("%s: %d bytes, and %v has %d: %w", describe(shapes), total, d.Info(), most,
+			backend.ErrOutOfMemory)
 	}
 	var ts []*Tensor
 	for _, s := range shapes {
@@ -209,7 +211,8 @@ func describe(shapes []Shape) string {
 // newTensor allocates the blocks of a tensor.
 func newTensor(d *device.Device, s Shape) (*Tensor, error) {
 	if s.Type == dtype.F64 && !d.Caps().F64 {
-		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(), device.WithoutDoubles(d.Caps()), backend.ErrUnsupported)
+		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(),
+			device.WithoutDoubles(d.Caps()), backend.ErrUnsupported)
 	}
 	t := &Tensor{Shape: s, device: d}
 	t.idle.L = &t.mu
@@ -283,7 +286,8 @@ func (t *Tensor) Device() *device.Device { return t.device }
 // Memory returns the buffer of a row-major tensor in one block, and the bytes from row to row. It is valid until Close.
 func (t *Tensor) Memory() (backend.Buffer, int, error) {
 	if t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.of != nil {
-		return nil, 0, fmt.Errorf("memory of a tensor of %d×%d: it is column-major or in blocks: %w", t.Rows, t.Cols, backend.ErrUnsupported)
+		return nil, 0, fmt.Errorf("memory of a tensor of %d×%d: it is column-major or in blocks: %w", t.Rows, t.Cols,
+			backend.ErrUnsupported)
 	}
 	if err := t.Use(); err != nil {
 		return nil, 0, err

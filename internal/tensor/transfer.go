@@ -1,4 +1,4 @@
-// Copies between the host's memory and tensors, in pieces.
+// Copies between the host's memory and tensors, in chunks.
 
 package tensor
 

@@ -16,5 +16,6 @@ func (t *Tensor) Transposed() *Tensor {
 
 // Transposed returns how the transpose lies.
 func (s Shape) Transposed() Shape {
-	return Shape{Rows: s.Cols, Cols: s.Rows, Type: s.Type, ColMajor: !s.ColMajor, RowBlock: s.ColBlock, ColBlock: s.RowBlock}
+	return Shape{Rows: s.Cols, Cols: s.Rows, Type: s.Type, ColMajor: !s.ColMajor, RowBlock: s.ColBlock,
+		ColBlock: s.RowBlock}
 }

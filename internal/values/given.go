@@ -20,8 +20,8 @@ type Given struct {
 	number     []uint32 // then the number that each was given; made when first needed
 }
 
-// NewGiven keeps what new values need besides the packed matrix: the pattern too, if whole or reordered. A matrix that is
-// reordered shares no memory with the caller's.
+// NewGiven keeps what new values need besides the packed matrix: the pattern too, if whole or reordered. A matrix
+// that is reordered shares no memory with the caller's.
 func NewGiven(a formats.Encoded, reordered, whole bool) *Given {
 	g := &Given{Reordered: reordered}
 	g.rows, g.cols = a.Dims()
@@ -61,7 +61,8 @@ func (g *Given) Sparse(t dtype.Type, v Host) formats.Sparse {
 	case dtype.F16:
 		return &formats.CSR[half.F16]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[half.F16](g, v)}
 	case dtype.BF16:
-		return &formats.CSR[half.BF16]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[half.BF16](g, v)}
+		return &formats.CSR[half.BF16]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[half.BF16](g,
+			v)}
 	}
 	if t == dtype.F64 {
 		return &formats.CSR[float64]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[float64](g, v)}

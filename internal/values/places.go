@@ -37,14 +37,16 @@ func ascending(lead int, n int64) []uint32 {
 	return entries
 }
 
-// valuesArray returns which array of a format that has no matrix of its own holds the values, in the order of the entries.
+// valuesArray returns which array of a format that has no matrix of its own holds the values, in the order of the
+// entries.
 func valuesArray(m *resident.Matrix) int { return m.Kernel.Arg("values") }
 
 // places tells where a packed array holds entries.
 type places struct {
-	array   int      // which
-	entries []uint32 // of each slot the number of the entry that it holds, plus 1; 0: none; nil: slots hold entries in order
-	full    int      // see package values
+	array int // which
+	// entries has for each slot the number of its entry, plus 1; 0 for none. nil: slots hold entries in order.
+	entries []uint32
+	full    int // see package values
 }
 
 // inOrder tells whether the first n slots hold the entries in their order.
@@ -63,8 +65,8 @@ func (at *places) inOrder(n int64) bool {
 // digits are the numbers that elements of 16 bits hold, 0 excepted.
 const digits = 1<<16 - 1
 
-// findPlaces finds the slots of a packed matrix of n entries: it packs the matrix with numbers in place of values, and with
-// zeros, and looks where these differ. No format looks at values.
+// findPlaces finds the slots of a packed matrix of n entries: it packs the matrix with numbers in place of values,
+// and with zeros, and looks where these differ. No format looks at values.
 func findPlaces(m *resident.Matrix, packed formats.Encoded, n int64) (at places, err error) {
 	zero, err := packWith(m, packed, n, func(int64) uint32 { return 0 })
 	if err != nil {
@@ -90,7 +92,8 @@ func findPlaces(m *resident.Matrix, packed formats.Encoded, n int64) (at places,
 		if err != nil {
 			return at, err
 		}
-		found = at.find16(backend.View[uint16](data(zero, name)), backend.View[uint16](data(low, name)), backend.View[uint16](data(high, name)))
+		found = at.find16(backend.View[uint16](data(zero, name)), backend.View[uint16](data(low, name)),
+			backend.View[uint16](data(high, name)))
 	} else if m.Operand == dtype.F64 {
 		found = findWords(&at, backend.View[uint64](data(zero, name)), backend.View[uint64](data(low, name)))
 	} else {
@@ -133,10 +136,10 @@ func findWords[E uint32 | uint64](at *places, zero, number []E) (found int64) {
 	return found
 }
 
-// fullness tells how far slots beside those of entries are zero: see package values. quad and word are the slots of four
-// words and of a word.
+// fullness tells how far the slots without an entry are zero: see package values. quad and word are the slots of
+// four words and of a word.
 func fullness[E uint16 | uint32 | uint64](entries []uint32, zero []E, quad, word int) int {
-	alone := func(together int) bool { // in runs of so many slots are only entries and zeros
+	alone := func(together int) bool { // each run of that many slots holds only entries and zeros
 		for s := 0; s < len(entries); s += together {
 			held, other := uint32(0), E(0)
 			for i := s; i < min(s+together, len(entries)); i++ {

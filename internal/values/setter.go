@@ -1,8 +1,8 @@
 // Package values gives the entries of a matrix on a device new values.
 //
-// A Setter decides how an array of the matrix is written: directly, where it holds entries in their order, or by kernel
-// values. It keeps the places of the entries, which it finds in any packing by packing numbers in place of values. Given
-// keeps the order in which the caller gave the entries.
+// A Setter decides how an array of the matrix is written: directly, where it holds entries in their order, or by
+// kernel values. It keeps the places of the entries, which it finds in any packing by packing numbers in place of
+// values. Given keeps the order in which the caller gave the entries.
 package values
 
 import (
@@ -22,8 +22,8 @@ import (
 
 // Setter brings new values to the places of a matrix's entries. It finds these when values are first set.
 type Setter struct {
-	m      *resident.Matrix
-	pieces []piece // nil until found
+	m     *resident.Matrix
+	spans []span // nil until found
 	// staging holds values from the host, at most a buffer full at a time.
 	staging backend.Buffer
 	room    int64 // values in it
@@ -32,7 +32,7 @@ type Setter struct {
 	next int // which to replace next
 }
 
-// kind is how a piece says where entries are.
+// kind is how a span says where entries are.
 type kind uint8
 
 const (
@@ -41,8 +41,8 @@ const (
 	listed                 // in slots that are listed, or in a run of slots, in any order
 )
 
-// piece is some slots of an array of the matrix, and which entries they hold: see package values of the kernels.
-type piece struct {
+// span is some slots of an array of the matrix, and which entries they hold: see package values of the kernels.
+type span struct {
 	kind    kind
 	dst     backend.Buffer
 	slots   int64          // contiguous: how many
@@ -65,7 +65,7 @@ type setting struct {
 // Close frees what the setter holds on the device.
 func (s *Setter) Close() error {
 	var errs []error
-	for _, p := range s.pieces {
+	for _, p := range s.spans {
 		for _, b := range []backend.Buffer{p.groups, p.sources} {
 			if b != nil {
 				errs = append(errs, b.Close())
@@ -84,25 +84,25 @@ func NewSetter(m *resident.Matrix) Setter { return Setter{m: m} }
 
 // prepare finds the places of the entries, unless they are known.
 func (s *Setter) prepare(ctx context.Context, g *Given) error {
-	if s.pieces != nil {
+	if s.spans != nil {
 		return nil
 	}
-	pieces, first := []piece{}, int64(0)
+	spans, first := []span{}, int64(0)
 	for i := range s.m.Parts {
 		add, err := s.find(ctx, &s.m.Parts[i], first, g.numbers())
-		pieces = append(pieces, add...)
+		spans = append(spans, add...)
 		if err != nil {
-			return cmp.Or(err, (&Setter{pieces: pieces}).Close())
+			return cmp.Or(err, (&Setter{spans: spans}).Close())
 		}
 		first += s.m.Parts[i].Data.NNZ
 	}
-	s.pieces = pieces
+	s.spans = spans
 	return nil
 }
 
-// find returns the pieces of a part, whose first entry has number first. number is the result of given.numbers. After an
-// error too, the pieces are to be closed.
-func (s *Setter) find(ctx context.Context, pt *resident.Part, first int64, number []uint32) ([]piece, error) {
+// find returns the spans of a part, whose first entry has number first. number is the result of given.numbers. After
+// an error too, the spans are to be closed.
+func (s *Setter) find(ctx context.Context, pt *resident.Part, first int64, number []uint32) ([]span, error) {
 	if err := ctx.Err(); err != nil || pt.Data.NNZ == 0 {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Setter) find(ctx context.Context, pt *resident.Part, first int64, numbe
 	}
 	dst := pt.Buffers[at.array]
 	if number == nil && at.inOrder(pt.Data.NNZ) {
-		return []piece{{kind: contiguous, dst: dst, slots: pt.Data.NNZ, first: first, full: at.full}}, nil
+		return []span{{kind: contiguous, dst: dst, slots: pt.Data.NNZ, first: first, full: at.full}}, nil
 	}
 	if at.entries == nil {
 		at.entries = ascending(0, pt.Data.NNZ)
@@ -127,8 +127,8 @@ func (s *Setter) find(ctx context.Context, pt *resident.Part, first int64, numbe
 	return s.bitmaps(ctx, dst, at, first, number)
 }
 
-// givenNumber returns the number that was given to an entry of a part whose first has number first: e is its place among the
-// part's, plus 1, and number what given.numbers returns.
+// givenNumber returns the number that was given to an entry of a part whose first has number first: e is its place
+// among the part's, plus 1, and number what given.numbers returns.
 func givenNumber(e uint32, first int64, number []uint32) uint32 {
 	n := uint32(first) + e - 1
 	if number == nil {
@@ -137,8 +137,9 @@ func givenNumber(e uint32, first int64, number []uint32) uint32 {
 	return number[n]
 }
 
-// list returns a piece with a list of the places of entries.
-func (s *Setter) list(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]piece, error) {
+// list returns a span with a list of the places of entries.
+func (s *Setter) list(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]span,
+	error) {
 	held := 0
 	for _, e := range at.entries {
 		if e != 0 {
@@ -151,36 +152,38 @@ func (s *Setter) list(ctx context.Context, dst backend.Buffer, at places, first 
 			slots, sources = append(slots, uint32(i)), append(sources, givenNumber(e, first, number))
 		}
 	}
-	p := piece{kind: listed, dst: dst, entries: int64(len(sources)), first: int64(slots[0])}
+	p := span{kind: listed, dst: dst, entries: int64(len(sources)), first: int64(slots[0])}
 	p.run = int(slots[len(slots)-1]-slots[0]) == len(slots)-1
 	var err error
 	if p.sources, err = s.m.Device.NewWords(ctx, sources, "numbers of the entries"); err == nil && !p.run {
 		p.groups, err = s.m.Device.NewWords(ctx, slots, "places of the entries")
 	}
-	return []piece{p}, err
+	return []span{p}, err
 }
 
-// bitmaps returns pieces with maps of the places of entries, as few as the device binds.
-func (s *Setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]piece, error) {
-	var pieces []piece
-	most := int(s.m.Device.Limit()/4) - kernel.GroupSlots // sources of a piece
+// bitmaps returns spans with maps of the places of entries, as few as the device binds.
+func (s *Setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]span,
+	error) {
+	var spans []span
+	most := int(s.m.Device.Limit()/4) - kernel.GroupSlots // sources of a span
 	groups := spec.Ceil(len(at.entries), kernel.GroupSlots)
-	index, sources := make([]uint32, 0, 2*groups), make([]uint32, 0, min(len(number)+len(at.entries), most+kernel.GroupSlots))
+	index, sources := make([]uint32, 0, 2*groups), make([]uint32, 0, min(len(number)+len(at.entries),
+		most+kernel.GroupSlots))
 	base := 0
 	flush := func(end int) error {
-		p := piece{kind: bitmap, dst: dst, count: int64(end - base), base: int64(base), full: at.full}
+		p := span{kind: bitmap, dst: dst, count: int64(end - base), base: int64(base), full: at.full}
 		var err error
 		if p.groups, err = s.m.Device.NewWords(ctx, index, "groups of slots"); err == nil {
 			p.sources, err = s.m.Device.NewWords(ctx, sources, "places of the entries")
 		}
-		pieces = append(pieces, p)
+		spans = append(spans, p)
 		index, sources, base = index[:0], sources[:0], end
 		return err
 	}
 	for g := range groups {
 		if len(sources) > most {
 			if err := flush(g); err != nil {
-				return pieces, err
+				return spans, err
 			}
 		}
 		held, before := uint32(0), uint32(len(sources))
@@ -193,7 +196,7 @@ func (s *Setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, fir
 		}
 		index = append(index, held, before)
 	}
-	return pieces, flush(groups)
+	return spans, flush(groups)
 }
 
 // SetTensor makes the elements of a tensor the values, a number of times.
@@ -223,8 +226,9 @@ func (s *Setter) SetLaunches(ctx context.Context, g *Given, v *tensor.Tensor) ([
 		for j := range v.ColBlocks() {
 			lay := v.BlockLayout(i, j)
 			op := kernel.Op{
-				Src: v.Type, Lo: int64(i)*int64(v.RowBlock) + int64(j)*int64(v.ColBlock), Count: int64(lay.Rows) * int64(lay.Cols), Stride: 1,
-				All: v.RowBlocks()*v.ColBlocks() == 1, Loose: lay.Loose,
+				Src: v.Type, Lo: int64(i)*int64(v.RowBlock) + int64(j)*int64(v.ColBlock), Count: int64(lay.Rows) * int64(lay.Cols),
+				Stride: 1,
+				All:    v.RowBlocks()*v.ColBlocks() == 1, Loose: lay.Loose,
 			}
 			if lay.ColMajor == (v.Rows == 1) && op.Count > 1 { // elements begin lines
 				op.Stride = lay.LD
@@ -248,7 +252,7 @@ func (s *Setter) launches(src backend.Buffer, op kernel.Op) (launches []backend.
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range s.pieces {
+	for _, p := range s.spans {
 		args := []backend.Buffer{src, p.groups, p.sources, p.dst}
 		switch {
 		case p.kind == contiguous:
@@ -281,8 +285,8 @@ func (s *Setter) SetHost(ctx context.Context, g *Given, v Host) error {
 		return err
 	}
 	d, t := s.m.Device, s.m.Operand
-	if !slices.ContainsFunc(s.pieces, func(p piece) bool { return p.kind != contiguous }) {
-		for _, p := range s.pieces {
+	if !slices.ContainsFunc(s.spans, func(p span) bool { return p.kind != contiguous }) {
+		for _, p := range s.spans {
 			if err := writeValues(ctx, d, p.dst, t, v, int(p.first), int(p.slots)); err != nil {
 				return err
 			}
@@ -314,8 +318,8 @@ func (s *Setter) SetHost(ctx context.Context, g *Given, v Host) error {
 	return nil
 }
 
-// writeValues writes n values from number first on to the start of a buffer, as elements of type t. What lies behind them
-// in the last word becomes zero.
+// writeValues writes n values from number first on to the start of a buffer, as elements of type t. What lies behind
+// them in the last word becomes zero.
 func writeValues(ctx context.Context, d *device.Device, b backend.Buffer, t dtype.Type, v Host, first, n int) error {
 	scratch, err := d.Borrow(ctx)
 	if err != nil {

@@ -18,14 +18,17 @@ import (
 
 // Options say how to bring a matrix onto a device.
 type Options struct {
-	Format    string     // a format's name; "" or "auto" picks one
-	Variant   string     // a variant's name, to force it; "" picks one
+	Format string // a format's name; "" or "auto" picks one
+	// Variant asks for a kernel, KERNEL or KERNEL/TILE as spec.Variant.KernelName has it: no other multiplies. A
+	// variant's own name has the matrix packed for it, and leaves the kernel to the problem. "" leaves both.
+	Variant   string
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
 	Quantise  dtype.Type // S8 or E4M3: the type that A's values are rounded to; Invalid: none
 	Cols      int        // columns of B to choose for; 0: 128
 	Transpose bool       // multiply with the matrix's transpose
 	Right     bool       // the matrix stands on the right: C = alpha·B·A + beta·C
-	// Whole, if it has rows, is a larger matrix that the one to multiply with is some rows of. Rows are summed as within it.
+	// Whole, if it has rows, is a larger matrix that the one to multiply with is some rows of. Rows are summed as within
+	// it.
 	Whole Extent
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the cache folder.
 	Tune bool

@@ -24,8 +24,18 @@ type Packed struct {
 	Matrix    *Matrix    // with elements of the variant's storage type
 	Data      *spec.Packed
 	Block     int           // if not 0, Data has this many rows only, and the others are packed in blocks of as many
+	Exact     bool          // no other variant may multiply
 	Adopted   bool          // Data shares memory with the matrix as it came
 	Took      time.Duration // packing
+}
+
+// Runs decides which variant of a kernel multiplies in a problem data that is packed for v: v itself if no other may, else
+// the fastest. Predictions, launches and reports all go by it.
+func Runs(k *spec.Format, v *spec.Variant, exact bool, data *spec.Packed, q spec.Problem) *spec.Variant {
+	if exact {
+		return v
+	}
+	return k.Runs(v, data, q)
 }
 
 // CannotHold is the error of a format that cannot hold a matrix.
@@ -40,7 +50,8 @@ func (e CannotHold) Unwrap() error { return e.error }
 
 // Refusal tells whether an error is about one way to multiply, so that another may do.
 func Refusal(err error) bool {
-	return errors.As(err, new(CannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrCompile) ||
+	return errors.As(err, new(CannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err,
+		backend.ErrCompile) ||
 		errors.Is(err, backend.ErrOutOfMemory)
 }
 
@@ -171,7 +182,9 @@ func (p *Packed) Rows(lo, hi int, v *spec.Variant) (*Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rows.packed(p.Kernel, v, data, start), nil
+	of := rows.packed(p.Kernel, v, data, start)
+	of.Exact = p.Exact
+	return of, nil
 }
 
 // PartRows rounds the rows of a part up so that no panel is cut: to a multiple of the rows that the format keeps

@@ -56,7 +56,8 @@ func Sample(a formats.Sparse) formats.Sparse {
 	if step < 2 || rows <= group {
 		return a
 	}
-	return formats.Dispatch(a, everyGroup[half.F16](group, step), everyGroup[half.BF16](group, step), everyGroup[float32](group, step), everyGroup[float64](group, step))
+	return formats.Dispatch(a, everyGroup[half.F16](group, step), everyGroup[half.BF16](group, step),
+		everyGroup[float32](group, step), everyGroup[float64](group, step))
 }
 
 // everyGroup returns a function that returns every step-th group of a matrix's rows.

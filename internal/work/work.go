@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Work is a matrix to multiply with, and how.
@@ -21,7 +22,7 @@ type Work struct {
 	Reordered bool       // A's entries are in another order than the caller's; A shares no memory with those
 	Precision dtype.Type // of A's values and of B
 	Format    string     // the format that is asked for; "": any
-	Variant   string     // the variant that is asked for; "": any
+	Variant   string     // the kernel that is asked for, or the variant that A is to be packed for; "": any
 	Cols      int        // columns of B to choose for
 	Tune      bool
 	P         rfx.P   // of reproducible mode, or AutoP; 0: fast mode
@@ -113,6 +114,11 @@ func (w *Work) Of(a *Matrix) *Work {
 
 // Decoded returns the work with A as CSR.
 func (w *Work) Decoded() *Work { return w.Of(NewMatrix(w.A.CSR())) }
+
+// AsksFor tells whether a variant's kernel is asked for, and its tile if one is named.
+func (w *Work) AsksFor(v *spec.Variant) bool {
+	return !v.Any && v.Kind != nil && (w.Variant == v.Kind.Name || w.Variant == v.KernelName())
+}
 
 // FormatName returns the format that is asked for, as people write it.
 func (w *Work) FormatName() string { return cmp.Or(w.Format, "auto") }

@@ -41,7 +41,7 @@ var Format = &spec.Format{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
 		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Packing: []string{"TEAMS", "STREAM"}, Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
+	Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
 }
 
 // params is the parameter block.
@@ -107,10 +107,10 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	}
 	longest := spec.LongestRow(of.Rows, of.NNZ)
 	split, heavy := spec.SplitRows(begins, longest)
-	if v.Const("TEAMS") == 1 {
+	if packingOf(v).teams {
 		split, heavy = spec.ShareRows(begins, spec.LongRow(of.Rows, of.NNZ), longest)
 	}
-	if v.Const("STREAM") == 1 {
+	if packingOf(v).chunks {
 		heavy = addChunks(&split, heavy, rowptr, of.NNZ, v.In)
 	}
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
@@ -143,12 +143,11 @@ type shape struct {
 }
 
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
-	v = suited(v, e, p)
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
 	split := e.Format.(spec.Split)
-	if isStream(v) {
+	if v.Kind == streamKind {
 		return launchStream(v, split, p)
 	}
 	ldp := (p.N + 7) &^ 7
@@ -169,7 +168,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return nil
 	}
 	teams, items := int64(0), int64(split.Pieces)+int64(p.M)
-	if v.Const("TEAMS") == 1 {
+	if packingOf(v).teams {
 		teams, items = int64(split.Pieces), int64(p.M)
 	}
 	err := phase(0, teams, items, pickShape(v, e, p))
@@ -183,6 +182,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if err := p.Check(v, e); err != nil {
 		return err
+	}
+	if v.Kind == wholeKind && e.Format.(spec.Split).Pieces > 0 {
+		return fmt.Errorf("a matrix with rows in pieces: %w", backend.ErrUnsupported)
 	}
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)
@@ -253,5 +255,10 @@ func gpuShape(v *spec.Variant, across, along int) shape {
 	}
 }
 
-// columns is how many a lane holds: 16 bytes of B, or CHUNKS times as many.
-func columns(v *spec.Variant) int { return int(max(1, v.Const("CHUNKS"))) * 16 / v.In.Size() }
+// columns is how many a lane holds: 16 bytes of B, or twice as many.
+func columns(v *spec.Variant) int {
+	if v.Kind == wideKind {
+		return 2 * 16 / v.In.Size()
+	}
+	return 16 / v.In.Size()
+}

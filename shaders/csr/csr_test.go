@@ -217,7 +217,7 @@ func TestStreams(t *testing.T) {
 			if got := csr.Format.Runs(v, e, p); q.want != "" && got.Name != q.want {
 				t.Errorf("%s runs, want %s", got.Name, q.want)
 			}
-			l, err := csr.Format.Launch(v, e, p)
+			l, err := csr.Format.LaunchSuited(v, e, p)
 			if q.want == "" {
 				if err == nil {
 					t.Errorf("%s takes a B whose rows lie side by side", l.Passes[0].Variant.Name)

@@ -49,20 +49,17 @@ func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	} else {
 		v.Out = []dtype.Type{dtype.F16, dtype.BF16}
 	}
-	return v
+	return packing{teams: true, chunks: true}.sized(v, streamKind, int(columns))
 }
-
-// isStream tells whether a variant is one of streams.
-func isStream(v *spec.Variant) bool { return v.Const("SLOTS") > 0 }
 
 // suitedStream returns the one of streams that suits n columns, for one of them, or of a large matrix for a variant that matrices are packed for;
 // nil if none does.
 func suitedStream(v *spec.Variant, e *spec.Packed, n int) *spec.Variant {
-	if v.Const("STREAM") == 0 || !isStream(v) && !e.Format.(spec.Split).Chunks.Large {
+	if !packingOf(v).chunks || v.Kind != streamKind && !e.Format.(spec.Split).Chunks.Large {
 		return nil
 	}
 	for _, x := range streams {
-		if x.In == v.In && n <= int(x.Const("COLS")) {
+		if x.In == v.In && n <= x.Tile.Cols {
 			return x
 		}
 	}
@@ -86,7 +83,7 @@ func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launc
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(chunks.Slots)*int64(ldp)*int64(v.Sums().Size()))}
 	along := streamLanes(split.Average)
 	phase := func(number, first, items uint32, groups int) error {
-		g, err := spec.Fold(int64(groups), spec.Ceil(p.N, int(v.Const("COLS"))))
+		g, err := spec.Fold(int64(groups), spec.Ceil(p.N, v.Tile.Cols))
 		if err != nil {
 			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 		}

@@ -21,30 +21,30 @@ func variants() []*spec.Variant {
 		elem := map[string]string{"ELEM": include.Define(t)}
 		overlap := map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}
 		vs = append(vs,
-			spec.PTX("cuda90_"+t.String(), spec.Variant{
+			packing{teams: true, chunks: t == dtype.F32}.sized(spec.PTX("cuda90_"+t.String(), spec.Variant{
 				In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true, Out: out,
 				Consts: []spec.Const{spec.Define("TEAMS", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
 				Unit:   spec.Unit{Defines: overlap},
-			}),
-			spec.PTX("cuda_"+t.String(), spec.Variant{
+			}), rowsKind, 0),
+			packing{}.sized(spec.PTX("cuda_"+t.String(), spec.Variant{
 				In: t, Entry: "csr", Local: spec.Line(local), Out: out, Unit: spec.Unit{Defines: elem},
-			}),
+			}), rowsKind, 0),
 			vulkanTeams[t], vulkanRows[t],
-			spec.WGSL("webgpu_"+t.String(), spec.Variant{
+			packing{}.sized(spec.WGSL("webgpu_"+t.String(), spec.Variant{
 				In: t, Need: spec.Need{Shared: shared(t)}, Local: spec.Line(local),
 				Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t),
 					"EPILOGUE": include.EpilogueWGSL}},
-			}),
-			spec.CPU("cpu_"+t.String(), t, cpuFunc(t)))
+			}), rowsKind, 0),
+			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
 	return append(append(vs, doubles()...), streams...)
 }
 
 // vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without pieces, where knowing of teams
 // would take a tenth more time.
-var vulkanTeams, vulkanRows = onVulkan("vulkan", nil), onVulkan("vulkan_rows", map[string]string{"ROWS": "1"})
+var vulkanTeams, vulkanRows = onVulkan("vulkan", rowsKind, nil), onVulkan("vulkan_rows", wholeKind, map[string]string{"ROWS": "1"})
 
-func onVulkan(prefix string, defines map[string]string) map[dtype.Type]*spec.Variant {
+func onVulkan(prefix string, kind *spec.Kind, defines map[string]string) map[dtype.Type]*spec.Variant {
 	vs := map[dtype.Type]*spec.Variant{}
 	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16, dtype.F64} {
 		v := spec.SPIRV(prefix+"_"+t.String(), spec.Variant{
@@ -55,7 +55,7 @@ func onVulkan(prefix string, defines map[string]string) map[dtype.Type]*spec.Var
 			v.Need, v.Unit.Source, v.Unit.Defines = spec.Need{F64: true, Shared: local * 16}, "double.comp", map[string]string{}
 		}
 		maps.Copy(v.Unit.Defines, defines)
-		vs[t] = v
+		vs[t] = packing{teams: true}.sized(v, kind, 0)
 	}
 	return vs
 }
@@ -69,7 +69,7 @@ func doubles() []*spec.Variant {
 	return []*spec.Variant{
 		narrowDouble90, wideDouble90, narrowDouble, wideDouble,
 		vulkanTeams[t], vulkanRows[t],
-		spec.Go("cpu_f64", t, cpuFunc(t)),
+		packing{}.sized(spec.Go("cpu_f64", t, cpuFunc(t)), cpuKind, 0),
 	}
 }
 
@@ -91,7 +91,11 @@ func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
 		v.Consts = append(v.Consts, spec.Define("TEAMS", 1), spec.Define("STREAM", 1))
 		v.Overlaps, v.Unit.Defines = true, map[string]string{"OVERLAP": "1"}
 	}
-	return v
+	kind := rowsKind
+	if chunks > 1 {
+		kind = wideKind
+	}
+	return packing{teams: arch == 90, chunks: arch == 90}.sized(v, kind, 0)
 }
 
 // suited returns, for those that matrices are packed for, the variant that suits the matrix, or the columns.
@@ -100,7 +104,7 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 		return x
 	}
 	switch {
-	case v.Code == backend.CodeSPIRV && v.Const("TEAMS") == 1:
+	case v.Code == backend.CodeSPIRV:
 		if e.Format.(spec.Split).Pieces > 0 {
 			return vulkanTeams[v.In]
 		}

@@ -27,13 +27,10 @@ func cudaVariants() []*spec.Variant {
 			gathered(t, 16, 16, 4),
 		)
 	}
-	align := spec.Define("ALIGN", panel.Unroll)
-	return append(vs, panel.TF32("cvse", spec.Define("ALIGN", 8)), panel.Scalar("cvse", 8, align),
-		panel.Scalar("cvse", 16, align))
+	return append(vs, panel.TF32("cvse", 8), panel.Scalar("cvse", 8, panel.Unroll), panel.Scalar("cvse", 16, panel.Unroll))
 }
 
 // gathered is kernel.cu for panels of v rows and an instruction of k = step.
 func gathered(t dtype.Type, v, step, warps uint32) *spec.Variant {
-	return panel.Gathered("cvse", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, v, step, 2, warps,
-		spec.Define("ALIGN", step))
+	return panel.Gathered("cvse", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, v, step, 2, warps, step)
 }

@@ -35,12 +35,12 @@ var Format = &spec.Format{
 		Params: spec.Params[panel.Params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
 	},
-	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN"}, Encode: encode, Adopt: adopt,
+	Encode: encode, Adopt: adopt,
 	Launch: launch,
 }
 
 // unaligned: panels of any number of vectors.
-var unaligned = spec.Define("ALIGN", 1)
+const unaligned = 1
 
 // locate finds a workgroup's work on the CPU.
 func locate(args [][]byte, block []byte, at [3]uint32, _ int) (w panel.Group, ok bool) {
@@ -55,10 +55,11 @@ func locate(args [][]byte, block []byte, at [3]uint32, _ int) (w panel.Group, ok
 
 // packing returns how a variant's matrices are encoded. What is cut by windows needs no padding.
 func packing(v *spec.Variant) cvse.Options {
-	if v.Const("WINDOW") > 0 {
-		return cvse.Options{V: int(v.Const("V")), Align: 1}
+	s := panel.ShapeOf(v)
+	if s.Staged() {
+		return cvse.Options{V: s.V, Align: 1}
 	}
-	return cvse.Options{V: int(v.Const("V")), Align: int(v.Const("ALIGN"))}
+	return cvse.Options{V: s.V, Align: s.Align}
 }
 
 // encode packs a matrix with a variant's constants V and ALIGN, or WINDOW; adopt packs one that is encoded already, as
@@ -91,7 +92,7 @@ func take[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed, er
 
 // checkWidth refuses what staged variants cannot take.
 func checkWidth(v *spec.Variant, cols int) error {
-	if v.Const("WINDOW") == 0 {
+	if !panel.ShapeOf(v).Staged() {
 		return nil
 	}
 	if err := panel.CheckStaged(v, cols); err != nil {
@@ -103,7 +104,7 @@ func checkWidth(v *spec.Variant, cols int) error {
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	e := &spec.Packed{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.Order)), Format: m}
-	if v.Const("WINDOW") > 0 {
+	if panel.ShapeOf(v).Staged() {
 		lists := panel.Matrix[T]{V: m.V, Cols: m.Cols, Ptr: m.VecPtr, ColIdx: m.ColInd, Values: m.Values, Mask: m.Mask}
 		if panel.InStreams(v) {
 			return e, panel.Arrays(e, lists, nil, v)
@@ -137,5 +138,6 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 
 // groupTile returns the panels and the columns of C that a workgroup computes.
 func groupTile(v *spec.Variant) (panels, cols int) {
-	return int(max(1, v.Const("PANELS")) * max(1, v.Const("WARPS"))), int(v.Const("COLS"))
+	s := panel.ShapeOf(v)
+	return max(1, s.Panels) * max(1, s.Warps), v.Tile.Cols
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// cudaTile is a tile that a block computes, and what it takes on an H200.
+// cudaTile is a tile that a block computes. What it costs is in the device model: see costs.go.
 type cudaTile struct {
 	name       string
 	hopper     bool
@@ -25,10 +25,7 @@ type cudaTile struct {
 	turned     bool   // rows and cols are those of Cᵀ, whose tiles are written to a row-major C
 	warpRows   uint32 // of a warp's part, where warps multiply by themselves
 	warpCols   uint32
-	resident   int     // blocks of a multiprocessor
-	step       float64 // nanoseconds for 64 places of the sum, all multiprocessors being busy
-	alone      float64 // the same with one of them busy; 0: step
-	start      float64 // nanoseconds for all else
+	resident   int // blocks of a multiprocessor
 }
 
 // depth is the places of the sum that costs are for.
@@ -36,37 +33,37 @@ const depth = 64
 
 // cudaTiles are the tiles to pick from, of each kind.
 var cudaTiles = []cudaTile{
-	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 740, start: 6400},
-	{name: "cuda_hopper_n224", hopper: true, rows: 128, cols: 224, stages: 4, down: 2, across: 1, resident: 1, step: 690, start: 6000},
-	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 540, start: 5500},
-	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1, step: 485, start: 6000},
-	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 400, start: 5500},
-	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 3, down: 1, across: 1, parts: 2, resident: 1, step: 720, alone: 600, start: 6500},
-	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1, step: 530, alone: 450, start: 4400},
-	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 4, down: 1, across: 1, parts: 2, resident: 1, step: 570, alone: 320, start: 4800},
-	{name: "cuda_parts1_n128", hopper: true, rows: 128, cols: 128, stages: 7, down: 1, across: 2, parts: 1, resident: 1, step: 400, alone: 340, start: 2200},
-	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 460, alone: 240, start: 2000},
-	{name: "cuda_parts2_64x192", hopper: true, rows: 64, cols: 192, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 400, alone: 250, start: 900},
-	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 8, down: 1, across: 1, parts: 2, resident: 1, step: 290, alone: 200, start: 1700},
-	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 12, down: 1, across: 1, parts: 2, resident: 1, step: 260, alone: 150, start: 1700},
-	{name: "cuda_parts2_64x32", hopper: true, rows: 64, cols: 32, stages: 15, down: 1, across: 1, parts: 2, resident: 1, step: 230, alone: 150, start: 1800},
-	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 630, start: 5500},
-	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1, resident: 1, step: 570, start: 5500},
-	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1, step: 400, start: 5000},
-	{name: "cuda_turned4_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 4, resident: 1, step: 385, start: 5000},
-	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2, resident: 1, step: 385, start: 5000},
-	{name: "cuda_turned4_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 4, resident: 1, step: 360, start: 5000},
-	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 430, start: 5000},
-	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 320, start: 5000},
-	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 310, start: 5000},
-	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 5000},
-	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1, step: 460, start: 6000},
-	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1, step: 310, start: 5000},
-	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 270, start: 5000},
-	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 250, start: 5000},
-	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 250, start: 5000},
-	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2, step: 1300, start: 4000},
-	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4, step: 900, start: 3000},
+	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n224", hopper: true, rows: 128, cols: 224, stages: 4, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1},
+	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1},
+	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 3, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1},
+	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 4, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts1_n128", hopper: true, rows: 128, cols: 128, stages: 7, down: 1, across: 2, parts: 1, resident: 1},
+	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x192", hopper: true, rows: 64, cols: 192, stages: 6, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 8, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 12, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_parts2_64x32", hopper: true, rows: 64, cols: 32, stages: 15, down: 1, across: 1, parts: 2, resident: 1},
+	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1},
+	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1, resident: 1},
+	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1},
+	{name: "cuda_turned4_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 4, resident: 1},
+	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2, resident: 1},
+	{name: "cuda_turned4_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 4, resident: 1},
+	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1},
+	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2},
+	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4},
 }
 
 // Constants of hopper.cu.
@@ -85,6 +82,7 @@ func cudaVariants() []*spec.Variant {
 		for _, hopper := range []bool{true, false} {
 			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper || c.quantised })
 			any := tiles[0].variant(t)
+			any.Any = true
 			any.Name = fmt.Sprintf("cuda_%s_%v", pick(hopper, "hopper", "tiles"), t)
 			vs = append(vs, any)
 			for _, c := range tiles {
@@ -105,6 +103,8 @@ func pick(c bool, a, b string) string {
 
 func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	v := cuda(fmt.Sprintf("%s_%v", c.name, t), t, "kernel.cu", c.rows, c.cols, spec.Shape(16, 8, 16, t))
+	v.Kind, v.Shape = c.kind(), c
+	v.Tile.Splits, v.Tile.Cluster = int(c.parts), int(c.down*c.across)
 	v.Consts = append(v.Consts, spec.Define("STAGES", c.stages))
 	if c.hopper {
 		v.Unit.Source, v.Unit.Arch = pick(c.parts > 0, "hopper_parts.cu", "hopper.cu"), "compute_90a"
@@ -114,6 +114,7 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 		if c.turned {
 			stage = (c.rows + c.cols) * depth * 2
 			v.AnyOrder = false
+			v.Tile.Rows, v.Tile.Cols = int(c.cols), int(c.rows)
 			v.Consts = append(v.Consts, spec.Define("TURNED", 1))
 		}
 		if c.parts > 0 {
@@ -136,30 +137,44 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	return v
 }
 
-// tileOf returns the tile of a variant that has one of cudaTiles.
-func tileOf(v *spec.Variant) (cudaTile, bool) {
-	i := slices.IndexFunc(cudaTiles, func(c cudaTile) bool {
-		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.quantised == (v.Quant != dtype.Invalid) && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS") &&
-			c.parts == v.Const("PARTS") && c.stages == v.Const("STAGES") && c.across == v.Const("BLOCKS_ACROSS") && c.turned == (v.Const("TURNED") != 0)
-	})
-	if i < 0 || v.Name == "cuda_"+v.In.String() { // halves
-		return cudaTile{}, false
+// kind is the kernel that computes the tile.
+func (c cudaTile) kind() *spec.Kind {
+	switch {
+	case c.quantised:
+		return quantisedKind
+	case c.turned:
+		return transposedKind
+	case c.parts > 0:
+		return splitKind
+	case c.hopper:
+		return hopperKind
 	}
-	return cudaTiles[i], true
+	return warpKind
 }
 
-// family returns the variants that a variant picks from: itself, or those of its kind and type.
-func family(v *spec.Variant) []*spec.Variant {
-	if v.Quant != dtype.Invalid && v.Code == backend.CodePTX {
-		return quantisedFamily(v)
+// tileOf returns the tile of a variant that has one of cudaTiles.
+func tileOf(v *spec.Variant) (cudaTile, bool) {
+	c, ok := v.Shape.(cudaTile)
+	return c, ok
+}
+
+// sides returns the rows and columns of a tile as the kernel computes it: of Cᵀ where it is transposed.
+func sides(v *spec.Variant) (rows, cols uint32) {
+	if c, ok := tileOf(v); ok {
+		return c.rows, c.cols
 	}
-	c, ok := tileOf(v)
-	if !ok || v.Name == fmt.Sprintf("%s_%v", c.name, v.In) {
+	return uint32(v.Tile.Rows), uint32(v.Tile.Cols)
+}
+
+// family returns the variants that a variant stands for: itself, or those of its types and one of the two sets of tiles.
+func family(v *spec.Variant) []*spec.Variant {
+	of, ok := tileOf(v)
+	if !ok || !v.Any {
 		return []*spec.Variant{v}
 	}
 	var vs []*spec.Variant
-	for _, x := range cudas {
-		if of, ok := tileOf(x); ok && of.hopper == c.hopper && x.In == v.In && x.Name == fmt.Sprintf("%s_%v", of.name, x.In) {
+	for _, x := range slices.Concat(cudas, quantisedCUDA) {
+		if c, ok := tileOf(x); ok && !x.Any && c.hopper == of.hopper && x.In == v.In && x.Quant == v.Quant {
 			vs = append(vs, x)
 		}
 	}
@@ -171,6 +186,7 @@ func cuda(name string, t dtype.Type, source string, rows, cols uint32, shapes ..
 	return spec.CUDA(name, "dense", t, spec.Variant{
 		Local: spec.Line(128), Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols)},
 		Need: spec.Need{Shapes: shapes}, AnyOrder: true, Unit: spec.Unit{Source: source},
+		Kind: floatKind, Tile: spec.Tile{Rows: int(rows), Cols: int(cols)},
 	})
 }
 
@@ -178,6 +194,7 @@ func cuda(name string, t dtype.Type, source string, rows, cols uint32, shapes ..
 func halves(t dtype.Type) *spec.Variant {
 	const stages = 3
 	v := cuda("cuda_"+t.String(), t, "kernel.cu", tile, tile, spec.Shape(16, 8, 16, t))
+	v.Kind = warpKind
 	v.Consts = append(v.Consts, spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tile/2), spec.Define("WARP_COLS", tile/2))
 	v.Shared = stages * 2 * tile * 80
 	v.Need.Shared = v.Shared

@@ -123,7 +123,8 @@ func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, 
 
 // stats tells what rows of so many columns become, each with room for ld elements of v's type, and in how many tiles of rows.
 func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64) {
-	tiles := int64(spec.Ceil(rows, int(v.Const("ROWS"))))
+	side, _ := sides(v)
+	tiles := int64(spec.Ceil(rows, int(side)))
 	s := formats.Stats{
 		StoredBytes: int64(rows) * ld * int64(v.In.Size()), Slots: int64(rows) * ld, MACs: int64(computed(rows, v)) * int64(cols),
 		Gathers: tiles * int64(cols), Staged: true,
@@ -136,7 +137,8 @@ func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64
 
 // computed is the number of rows that a variant computes for so many.
 func computed(rows int, v *spec.Variant) int {
-	whole := int(v.Const("ROWS"))
+	side, _ := sides(v)
+	whole := int(side)
 	if v.Code == backend.CodeGo {
 		whole = simd.PanelRows
 	}

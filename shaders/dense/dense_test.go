@@ -252,7 +252,7 @@ func TestLanes(t *testing.T) {
 		{8, true, "n256_turned", 2, 4 * 4096 * 8}, {4096, true, "n256_turned", 1, 0},
 	} {
 		p := spec.Problem{M: 4096, K: 4096, N: c.n, LDB: 4096, LDC: 4096, CCol: c.ccol, Out: dtype.F32, Caps: backend.Caps{Units: 132}}
-		l, err := dense.Format.Launch(v, e, p)
+		l, err := dense.Format.LaunchSuited(v, e, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestLaunch(t *testing.T) {
 				continue
 			}
 			p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, CCol: turned, Out: dtype.F32}
-			l, err := dense.Format.Launch(v, e, p)
+			l, err := dense.Format.LaunchSuited(v, e, p)
 			if err != nil {
 				t.Fatalf("%s: %v", v.Name, err)
 			}
@@ -296,11 +296,11 @@ func TestLaunch(t *testing.T) {
 				t.Errorf("%s: a grid of %v for %d tiles", v.Name, l.Passes[0].Groups, want)
 			}
 			p.N = 0
-			if l, err := dense.Format.Launch(v, e, p); err != nil || l.Passes[0].Groups[0] != 0 {
+			if l, err := dense.Format.LaunchSuited(v, e, p); err != nil || l.Passes[0].Groups[0] != 0 {
 				t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Passes, err)
 			}
 			p.N, p.LDC = 700, 99
-			if _, err := dense.Format.Launch(v, e, p); err == nil {
+			if _, err := dense.Format.LaunchSuited(v, e, p); err == nil {
 				t.Errorf("%s: lines of C of 99 elements are accepted", v.Name)
 			}
 		}

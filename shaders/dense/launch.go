@@ -10,7 +10,7 @@ import (
 )
 
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
-	if err := p.Check(v, e); err != nil {
+	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x := paramsOf(p)
@@ -20,13 +20,16 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	x.store = p.StoreWord()
 	if isLanes(v) {
-		if s := lanesFor(v, x, p.Caps); s != nil {
-			x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
-			return launchLanes(s, x, p)
+		tile := *v
+		tile.Any = false
+		s := lanesFor(&tile, x, p.Caps)
+		if s == nil {
+			return spec.Launch{}, fmt.Errorf("kernel dense/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N, backend.ErrUnsupported)
 		}
-		v = coops[0]
+		x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
+		return launchLanes(s, x, p)
 	}
-	s := share(v, x, p.Caps)
+	s := split(v, x, p.Caps)
 	if s.turned() {
 		x = x.turned()
 		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Turned()}.StoreWord()
@@ -42,6 +45,16 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	return l, nil
+}
+
+// check is spec.Problem.Check; transposed tiles take a column-major B too.
+func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
+	if v.Kind == transposedKind && !p.CCol {
+		any := *v
+		any.AnyOrder = true
+		v = &any
+	}
+	return p.Check(v, e)
 }
 
 // form returns the form of a variant that multiplies in p.
@@ -81,10 +94,7 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 		if s := lanesFor(v, paramsOf(p), p.Caps); s != nil {
 			return s.variant
 		}
-		return coops[0]
-	}
-	if v.Code != backend.CodePTX {
-		return v
+		v = coops[0]
 	}
 	return share(v, paramsOf(p), p.Caps).variant
 }
@@ -133,8 +143,9 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	if t.turned {
 		x = x.turned()
 	}
-	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, v.Const("COLS")*t.across), splits: 1, persistent: ok && t.hopper && t.parts == 0}
-	s.tiles = int64(spec.Ceil(x.rows, v.Const("ROWS")*t.down)) * int64(s.across)
+	rows, cols := sides(v)
+	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, cols*t.across), splits: 1, persistent: ok && t.hopper && t.parts == 0}
+	s.tiles = int64(spec.Ceil(x.rows, rows*t.down)) * int64(s.across)
 	s.whole = s.tiles
 	if !ok || s.tiles == 0 {
 		return s
@@ -234,32 +245,8 @@ func (s *shared) workspace() int64 {
 		return 0
 	}
 	const pair = 16 // columns that are added up together: parts.cuh
-	return 4 * parts * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(max(pair, s.variant.Const("COLS")))
-}
-
-// cost is what a problem takes with these tiles, in nanoseconds on an H200: pieces in turn, each of which takes a time for
-// its part of the sum and one for all else; and adding up.
-func (s *shared) cost(x params) float64 {
-	t, _ := tileOf(s.variant)
-	steps := float64(x.cols) / depth
-	if t.parts > 0 {
-		atOnce := max(1, s.atOnce)
-		all, last := float64(s.tiles/atOnce), float64(s.tiles%atOnce)/float64(atOnce)
-		cost := all * (steps/float64(t.parts)*t.step + t.start)
-		if last > 0 {
-			cost += steps/float64(t.parts)*(t.alone+(t.step-t.alone)*last) + t.start
-		}
-		return cost
-	}
-	sum := t.step * steps
-	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + t.start)
-	switch {
-	case s.even():
-		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + t.start + 5000 + 30*float64(t.cols) // to leave sums in the workspace, and to add them
-	case s.splits > 1:
-		cost += sum/float64(s.splits) + t.start*(1+float64(s.splits)/4) + 25*float64(t.cols)
-	}
-	return cost
+	rows, cols := sides(s.variant)
+	return 4 * parts * int64(s.blocks) * int64(rows) * int64(max(pair, cols))
 }
 
 // maps describes both operands to the variants that copy them by tensor maps, each block bringing a part of what it shares

@@ -101,7 +101,7 @@ func quantisedVariants() []*spec.Variant {
 			f := host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil)
 			v := spec.CPU(fmt.Sprintf("cpu_%v_%v", kind, t), t, f,
 				spec.Define("ROWS", quantisedRows), spec.Define("COLS", quantisedCols))
-			v.Quant = kind
+			v.Quant, v.Kind, v.Tile = kind, cpuKind, spec.Tile{Rows: quantisedRows, Cols: quantisedCols}
 			vs = append(vs, v)
 		}
 	}

@@ -31,26 +31,13 @@ var quantisedCUDA = func() (vs []*spec.Variant) {
 				vs = append(vs, v)
 			}
 			any := *vs[first]
+			any.Any = true
 			any.Name = fmt.Sprintf("cuda_quantised_%v_%v", kind, t)
 			vs = append(vs[:first:first], append([]*spec.Variant{&any}, vs[first:]...)...)
 		}
 	}
 	return vs
 }()
-
-// quantisedFamily returns the variants that a variant picks from: itself, or the tiles of its types.
-func quantisedFamily(v *spec.Variant) []*spec.Variant {
-	if v.Name != fmt.Sprintf("cuda_quantised_%v_%v", v.Quant, v.In) {
-		return []*spec.Variant{v}
-	}
-	var vs []*spec.Variant
-	for _, x := range quantisedCUDA {
-		if x.In == v.In && x.Quant == v.Quant && x.Name != v.Name {
-			vs = append(vs, x)
-		}
-	}
-	return vs
-}
 
 // Sizes of the blocks that quantised.cu reads A in.
 const (

@@ -36,7 +36,7 @@ var coops = func() (vs []*spec.Variant) {
 // wider returns the variant with a larger tile that one of coops may run instead; nil if there is none.
 func wider(v *spec.Variant) *spec.Variant {
 	for i, x := range coops[:len(coops)-1] {
-		if x.Name == v.Name && x.Sub == v.Sub && x.Const("ROWS") == tile {
+		if x.Name == v.Name && x.Sub == v.Sub && x.Tile.Rows == tile {
 			return coops[i+1]
 		}
 	}
@@ -56,7 +56,7 @@ func variants() []*spec.Variant {
 	for _, t := range types {
 		v := spec.CPU("cpu_"+t.String(), t, host.For(t, group(host.F16), group(host.BF16), group(host.F32)),
 			spec.Define("ROWS", host.BlockRows), spec.Define("COLS", host.BlockCols))
-		v.AnyOrder = true
+		v.AnyOrder, v.Kind, v.Tile = true, cpuKind, spec.Tile{Rows: host.BlockRows, Cols: host.BlockCols}
 		vs = append(vs, v)
 	}
 	for _, kind := range quants {
@@ -66,6 +66,9 @@ func variants() []*spec.Variant {
 	}
 	return append(vs, quantisedVariants()...)
 }
+
+// square is the tile of the kernels on scalar units.
+var square = spec.Tile{Rows: tile, Cols: tile}
 
 // tiles are the constants of a tile.
 func tiles() []spec.Const { return []spec.Const{spec.Define("ROWS", tile), spec.Define("COLS", tile)} }
@@ -86,7 +89,7 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("BESIDE", beside),
 		},
 		Unit:     spec.Unit{Source: "coop.comp", Blob: name},
-		AnyOrder: true,
+		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(side), Cols: int(side)},
 	})
 	if wide {
 		v.Name = fmt.Sprintf("vulkan_wide_%v", u)
@@ -97,7 +100,7 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 func scalarVulkan(t dtype.Type) *spec.Variant {
 	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
 		In: t, Need: spec.Need{Shared: 2 * 16 * 17 * 16}, Local: spec.Line(local), Consts: tiles(), AnyOrder: true,
-		Unit: spec.GLSL("kernel.comp", "scalar", t),
+		Unit: spec.GLSL("kernel.comp", "scalar", t), Kind: scalarKind, Tile: square,
 	})
 }
 
@@ -121,5 +124,6 @@ func webgpu(t dtype.Type) *spec.Variant {
 	return spec.WGSL("webgpu_"+t.String(), spec.Variant{
 		In: t, Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: spec.Line(local), AnyOrder: true,
 		Consts: append(tiles(), spec.Define("HIGH", 8)), Unit: spec.Unit{Defines: include.WGSL(t, "QUANT", "")},
+		Kind: scalarKind, Tile: square,
 	})
 }

@@ -11,23 +11,21 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// vulkanTile is a tile of lanes.comp or few.comp, and what it takes on an H200.
+// vulkanTile is a tile of lanes.comp or few.comp. What it costs is in the device model: see costs.go.
 type vulkanTile struct {
 	name       string
 	rows, cols uint32
-	down       uint32  // operations of 16 rows of a subgroup
-	subs       uint32  // few.comp: subgroups, which share the sum; 0: lanes.comp
-	resident   int     // workgroups of a multiprocessor
-	step       float64 // nanoseconds for 64 places of the sum, all multiprocessors being busy
-	start      float64 // nanoseconds for all else
+	down       uint32 // operations of 16 rows of a subgroup
+	subs       uint32 // few.comp: subgroups, which share the sum; 0: lanes.comp
+	resident   int    // workgroups of a multiprocessor
 }
 
 var vulkanTiles = []vulkanTile{
-	{name: "n8", rows: 32, cols: 8, subs: 16, resident: 1, step: 115, start: 2500},
-	{name: "n16", rows: 32, cols: 16, subs: 16, resident: 1, step: 120, start: 2500},
-	{name: "n32", rows: 32, cols: 32, subs: 8, resident: 1, step: 140, start: 3000},
-	{name: "n64", rows: 128, cols: 64, down: 2, resident: 2, step: 1430, start: 4000},
-	{name: "n256", rows: 128, cols: 256, down: 4, resident: 1, step: 2170, start: 5000},
+	{name: "n8", rows: 32, cols: 8, subs: 16, resident: 1},
+	{name: "n16", rows: 32, cols: 16, subs: 16, resident: 1},
+	{name: "n32", rows: 32, cols: 32, subs: 8, resident: 1},
+	{name: "n64", rows: 128, cols: 64, down: 2, resident: 2},
+	{name: "n256", rows: 128, cols: 256, down: 4, resident: 1},
 }
 
 // vulkanOrder says how operands lie: B and C row-major, B column-major, C column-major. Both column-major are as the second.
@@ -51,8 +49,10 @@ func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 		Name: fmt.Sprintf("vulkan_lanes_%s%s", t.name, o.name), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{F16: true, Lanes: true, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)}},
 		Sub:  32, Matrix: true, Out: []dtype.Type{dtype.F16}, AnyOrder: true,
+		Kind: lanesKind, Tile: spec.Tile{Rows: int(t.rows), Cols: int(t.cols)}, Shape: t,
 	}
 	if t.subs > 0 {
+		v.Kind = fewKind
 		v.Local = [3]uint32{32 * t.subs, 1, 1}
 		v.Need.Shared = t.subs * t.rows * (t.cols + 4) * 4
 		v.Unit = spec.Unit{Source: "few.comp", Blob: "few.spv"}
@@ -88,12 +88,12 @@ func adder() *spec.Variant {
 const addLocal = 128
 
 // isLanes tells whether a variant is one of vulkans that may be asked for.
-func isLanes(v *spec.Variant) bool { return v.Code == backend.CodeSPIRV && v.Need.Lanes }
+func isLanes(v *spec.Variant) bool { return v.Kind == lanesKind || v.Kind == fewKind }
 
 // anyLanes is the variant that picks a tile for the problem.
 var anyLanes = func() *spec.Variant {
 	v := vulkanTiles[len(vulkanTiles)-1].variant(vulkanOrders[0])
-	v.Name = "vulkan_lanes"
+	v.Name, v.Any = "vulkan_lanes", true
 	return v
 }()
 
@@ -121,7 +121,7 @@ func lanesFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 	var best *shared
 	least := 0.0
 	for _, t := range vulkanTiles {
-		if v.Name != anyLanes.Name && v.Name != t.variant(vulkanOrders[0]).Name {
+		if !v.Any && v.Shape.(vulkanTile) != t {
 			continue
 		}
 		if a >= 1<<34 || b >= 1<<34 || t.subs > 0 && (x.order&cBit != 0 || b >= 1<<31) {
@@ -136,21 +136,11 @@ func lanesFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 				s.whole, s.splits = 0, n
 			}
 		}
-		if cost := s.lanesCost(t, x); best == nil || cost < least {
+		if cost := s.lanesCost(x); best == nil || cost < least {
 			best, least = &s, cost
 		}
 	}
 	return best
-}
-
-// lanesCost is cost for tiles of vulkanTiles.
-func (s *shared) lanesCost(t vulkanTile, x params) float64 {
-	sum := t.step * float64(x.cols) / depth / float64(s.splits)
-	cost := float64(spec.Ceil(s.pieces(), s.atOnce)) * (sum + t.start)
-	if s.splits > 1 {
-		cost += 4000 + 4*float64(2*s.splits+1)*float64(x.rows)*float64(x.n)/1500 // another launch, which reads and writes
-	}
-	return cost
 }
 
 // launchLanes is launch for vulkans.

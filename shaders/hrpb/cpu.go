@@ -28,10 +28,12 @@ func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		f := host.For(t, cpuGroup(narrow(host.F16)), cpuGroup(narrow(host.BF16)), cpuGroup(narrow(host.F32)))
-		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, cpuConsts...))
+		vs = append(vs, cpuSizes.sized(spec.CPU("cpu_"+t.String(), t, f, cpuConsts...), cpuKind, hrpb.PanelRows, cpuCols))
 	}
-	return append(vs, spec.Go("cpu_f64", dtype.F64, cpuGroup(double), cpuConsts...))
+	return append(vs, cpuSizes.sized(spec.Go("cpu_f64", dtype.F64, cpuGroup(double), cpuConsts...), cpuKind, hrpb.PanelRows, cpuCols))
 }
+
+var cpuSizes = sizes{block: cpuBlock, workers: cpuWorker}
 
 var cpuConsts = []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker), spec.Define("COLS", cpuCols)}
 

@@ -20,6 +20,9 @@ const (
 	cudaWorkers = 1024
 )
 
+// cudaSizes are those of the kernels for bricks.
+var cudaSizes = sizes{block: cudaBlock, workers: cudaWorkers, ordered: true}
+
 // full are the variants of kernel_f32.cu, for each precision first the one that a matrix is packed for; Launch runs the one
 // that suits the columns.
 var full = []*spec.Variant{
@@ -54,10 +57,10 @@ func fullVariant(name string, t dtype.Type, arch int, cols uint32) *spec.Variant
 		depth = 2 // what is left of the first-level cache is worth more than a stage
 	}
 	shared := uint32(cudaWarps * depth * (cudaBlock*(4*cols+32) + 2*cudaBlock + 16*cudaBlock*4))
-	return cudaVariant(name, t, shape, shared, cols, depth, spec.Unit{
+	return cudaSizes.sized(cudaVariant(name, t, shape, shared, cols, depth, spec.Unit{
 		Source: "kernel_f32.cu", Arch: fmt.Sprintf("compute_%d", arch),
 		Defines: map[string]string{"SPLIT": split, "LEAST": least},
-	})
+	}), floatKind, hrpb.PanelRows, cols)
 }
 
 // halfVariant is kernel.cu.
@@ -65,10 +68,10 @@ func halfVariant(name string, t dtype.Type, arch int) *spec.Variant {
 	const size, cols = 2, 128
 	stage := uint32(cudaBlock*(cols*size+32)+2*cudaBlock+16*cudaBlock*size+15) &^ 15
 	shared := cudaWarps * max(cudaDepth*stage, 16*(4*cols+16))
-	return cudaVariant(name, t, spec.Shape(16, 8, cudaBlock, t), shared, cols, cudaDepth, spec.Unit{
+	return cudaSizes.sized(cudaVariant(name, t, spec.Shape(16, 8, cudaBlock, t), shared, cols, cudaDepth, spec.Unit{
 		Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", arch),
 		Defines: map[string]string{"ELEM": include.Define(t)},
-	})
+	}), halfKind, hrpb.PanelRows, cols)
 }
 
 func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, cols, depth uint32, u spec.Unit) *spec.Variant {
@@ -93,18 +96,18 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 // suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for many
 // where there is enough work for all multiprocessors.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	if v.Const("HEIGHT") > 0 {
+	if v.Kind == stripsKind {
 		return suitedStrips(v, e, p)
 	}
-	if v.Need.Lanes {
+	if v.Kind == lanesKind {
 		return lanesFor(v, p.N)
 	}
 	const warps = 12 // of a multiprocessor, at least
-	cols := uint32(64)
+	cols := 64
 	switch {
-	case v.In == dtype.F64 && v.Code == backend.CodePTX:
+	case v.Kind == doubleKind:
 		return suitedDouble(v, p)
-	case v.Unit.Source != "kernel_f32.cu" || v.Const("COLS") != cols:
+	case v.Kind != floatKind || v.Tile.Cols != cols:
 		return v
 	case p.N <= 32:
 		cols = 32
@@ -112,7 +115,7 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 		cols = 128
 	}
 	for _, x := range full {
-		if x.In == v.In && x.Unit.Arch == v.Unit.Arch && x.Const("COLS") == cols {
+		if x.In == v.In && x.Unit.Arch == v.Unit.Arch && x.Tile.Cols == cols {
 			return x
 		}
 	}

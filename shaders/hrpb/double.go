@@ -7,6 +7,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/hrpb"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -39,14 +40,14 @@ func doubleVariant(arch int, cols uint32) *spec.Variant {
 	if arch == 90 {
 		v.Overlaps, v.Unit.Defines = true, map[string]string{"OVERLAP": "1"}
 	}
-	return v
+	return cudaSizes.sized(v, doubleKind, hrpb.PanelRows, cols)
 }
 
 // suitedDouble returns, for those that matrices are packed for, the variant for few columns where there are few.
 func suitedDouble(v *spec.Variant, p spec.Problem) *spec.Variant {
-	cols := uint32(64)
+	cols := 64
 	switch {
-	case v.Const("COLS") != cols:
+	case v.Tile.Cols != cols:
 		return v
 	case p.N <= 16:
 		cols = 16
@@ -54,7 +55,7 @@ func suitedDouble(v *spec.Variant, p spec.Problem) *spec.Variant {
 		cols = 32
 	}
 	for _, x := range doubles {
-		if x.Need.Arch == v.Need.Arch && x.Const("COLS") == cols {
+		if x.Need.Arch == v.Need.Arch && x.Tile.Cols == cols {
 			return x
 		}
 	}

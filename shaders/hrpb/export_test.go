@@ -1,8 +1,6 @@
 package hrpb
 
 import (
-	"slices"
-
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -11,7 +9,9 @@ import (
 func Ordered(v *spec.Variant) *spec.Variant {
 	w := *v
 	w.Name += "_ordered"
-	w.Consts = append(slices.Clone(v.Consts), spec.Define("ORDER", 1))
+	s := sizesOf(v)
+	s.ordered = true
+	w.Packing = s
 	return &w
 }
 

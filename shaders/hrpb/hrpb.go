@@ -44,7 +44,7 @@ var Format = &spec.Format{
 		Name: "hrpb", Args: spec.FormatArgs("work u32", "columns u32", "sizes u32", "packed u32", "part f32 written"),
 		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Packing: []string{"BLOCK", "WORKERS", "ORDER", "HEIGHT"}, Encode: encode, Adopt: adopt, Launch: launch,
+	Encode: encode, Adopt: adopt, Launch: launch,
 	Suited: suited,
 }
 
@@ -71,7 +71,8 @@ var (
 )
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	m, err := hrpb.Encode(a, hrpb.Options{BlockCols: int(v.Const("BLOCK")), Workers: int(v.Const("WORKERS")), Order: v.Const("ORDER") == 1})
+	s := sizesOf(v)
+	m, err := hrpb.Encode(a, hrpb.Options{BlockCols: int(s.block), Workers: int(s.workers), Order: s.ordered})
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +80,10 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 }
 
 func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	if want := int(v.Const("BLOCK")); m.BlockCols != want {
+	if want := int(sizesOf(v).block); m.BlockCols != want {
 		return nil, fmt.Errorf("kernel hrpb/%s takes blocks of %d columns, not %d", v.Name, want, m.BlockCols)
 	}
-	return arrange(m.For(int(v.Const("WORKERS"))), v)
+	return arrange(m.For(int(sizesOf(v).workers)), v)
 }
 
 // workList lists parts and split panels as kernels read them.
@@ -96,7 +97,7 @@ func workList(parts, splits []hrpb.Part) []uint32 {
 
 // arrange makes the arrays that the kernel reads.
 func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	if v.Const("HEIGHT") > 0 {
+	if sizesOf(v).height > 0 {
 		return arrangeStrips(m, v)
 	}
 	list := append(workList(m.Parts, m.Splits), m.RowIdx...)
@@ -126,13 +127,12 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return fail(err)
 	}
-	v = suited(v, e, p)
 	w := e.Format.(interface{ Work() hrpb.Work }).Work() // a *hrpb.Matrix of any type
-	if v.Code == backend.CodeSPIRV && v.Const("HEIGHT") > 0 && int64(p.K)*int64(p.LDB) >= 1<<33 {
+	if v.Code == backend.CodeSPIRV && v.Kind == stripsKind && int64(p.K)*int64(p.LDB) >= 1<<33 {
 		return fail(fmt.Errorf("B of %d×%d has 2^33 elements or more: %w", p.K, p.LDB, backend.ErrUnsupported))
 	}
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(w.Slots)*int64(cmp.Or(v.Const("HEIGHT"), hrpb.PanelRows))*int64(ldp)*int64(v.Sums().Size()))}
+	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(w.Slots)*int64(cmp.Or(sizesOf(v).height, hrpb.PanelRows))*int64(ldp)*int64(v.Sums().Size()))}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return fail(err)
 	}
@@ -148,10 +148,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}, p.Alpha, p.Beta)})
 		return nil
 	}
-	cols := int(v.Const("COLS"))
+	cols := v.Tile.Cols
 	first, second := grid{int64(w.Parts), cols}, grid{int64(w.Splits), cols}
 	switch {
-	case v.Const("HEIGHT") > 0:
+	case v.Kind == stripsKind:
 		first, second = stripParts(v, w), stripSums(v, w)
 	case v.Code == backend.CodePTX:
 		first, second = cudaParts(w, cols), cudaSums(w)

@@ -110,7 +110,7 @@ func cases() []shadertest.Case {
 func TestSplit(t *testing.T) {
 	p, k := hubs()
 	suite.Packed(t, shadertest.Ones[float32](p, k), func(v *spec.Variant, e *spec.Packed) {
-		l, err := hrpb.Format.Launch(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: 8, LDB: 8, LDC: 8, Out: v.Sums(),
+		l, err := hrpb.Format.LaunchSuited(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: 8, LDB: 8, LDC: 8, Out: v.Sums(),
 			Alpha: 1})
 		if err != nil {
 			t.Fatal(err)

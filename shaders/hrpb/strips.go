@@ -33,7 +33,9 @@ func stripsVariant(name string, arch int, cols uint32) *spec.Variant {
 	if arch == 90 {
 		defines["OVERLAP"] = "1"
 	}
-	return spec.PTX(name, spec.Variant{
+	s := cudaSizes
+	s.height = hrpb.StripRows
+	return s.sized(spec.PTX(name, spec.Variant{
 		Local: spec.Line(32 * stripWarps), Entry: "hrpb", Overlaps: arch == 90, Need: spec.Need{Arch: arch},
 		Consts: []spec.Const{
 			spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", cols), spec.Define("WARPS", stripWarps),
@@ -41,7 +43,7 @@ func stripsVariant(name string, arch int, cols uint32) *spec.Variant {
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{Source: "strips.cu", Defines: defines},
-	})
+	}), stripsKind, hrpb.StripRows, cols)
 }
 
 // vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all hold columns,
@@ -59,7 +61,8 @@ func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
 	if along > 1 {
 		name, shared = fmt.Sprintf("vulkan_strips%d_n%d_%v", along, 4*across, t), 2*stripLocal
 	}
-	return spec.SPIRV(name, spec.Variant{
+	s := sizes{block: coopBlock, workers: gpuWorkers, ordered: true, height: hrpb.StripRows}
+	v := s.sized(spec.SPIRV(name, spec.Variant{
 		In: t, Need: spec.Need{F16: true, Shared: 16 * shared}, Local: spec.Line(stripLocal),
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: stripLocal}, {Name: "ACROSS", ID: 1, Value: across}, {Name: "ALONG", ID: 2, Value: along},
@@ -68,7 +71,9 @@ func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
 		},
 		Unit: spec.GLSL("strips.comp", "strips", t),
 		Out:  []dtype.Type{dtype.F16},
-	})
+	}), stripsKind, hrpb.StripRows, 4*across)
+	v.Shape, v.Tile.Splits = groups{across, along}, int(along)
+	return v
 }
 
 // stripLocal is the invocations of a workgroup of strips.comp.
@@ -108,14 +113,15 @@ func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.P
 func stripParts(v *spec.Variant, w hrpb.Work) grid {
 	per := int64(stripWarps)
 	if v.Code == backend.CodeSPIRV {
-		per = int64(v.Local[0] / (v.Const("ACROSS") * v.Const("ALONG")))
+		s := v.Shape.(groups)
+		per = int64(v.Local[0] / (s.across * s.along))
 	}
-	return grid{(int64(w.Parts) + per - 1) / per, int(v.Const("COLS"))}
+	return grid{(int64(w.Parts) + per - 1) / per, v.Tile.Cols}
 }
 
 func stripSums(v *spec.Variant, w hrpb.Work) grid {
 	if v.Code == backend.CodeSPIRV {
-		return grid{int64(w.Splits), int(v.Const("COLS"))}
+		return grid{int64(w.Splits), v.Tile.Cols}
 	}
 	return grid{(int64(w.Splits)*hrpb.StripRows + stripWarps - 1) / stripWarps, 128}
 }
@@ -127,12 +133,12 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 		return suitedOnVulkan(v, e, p)
 	}
 	const resident = 7 * stripWarps // strips of a multiprocessor
-	n := uint32(p.N)
+	n := p.N
 	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) && 2*e.Stats.Longest > 5*average {
 		n = 64
 	}
 	at := slices.Index(cudaStrips, v)
-	for at >= 0 && at+1 < len(cudaStrips) && cudaStrips[at+1].Unit.Arch == v.Unit.Arch && n <= cudaStrips[at+1].Const("COLS") {
+	for at >= 0 && at+1 < len(cudaStrips) && cudaStrips[at+1].Unit.Arch == v.Unit.Arch && n <= cudaStrips[at+1].Tile.Cols {
 		at++
 	}
 	if at < 0 {
@@ -144,12 +150,12 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 // suitedOnVulkan returns, for the variant that matrices are packed for, the narrowest that has all columns, with several groups for an item where
 // one would leave multiprocessors without work.
 func suitedOnVulkan(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	if v.Const("ALONG") > 1 || v.Const("COLS") != widestStrips {
+	if v.Shape.(groups).along > 1 || v.Tile.Cols != widestStrips {
 		return v
 	}
 	const enough = 416 // invocations of a multiprocessor
 	few := e.Items*int64(max(2, spec.Ceil(p.N, 4))) < enough*int64(p.Caps.Units)
-	cols, along := uint32(widestStrips), uint32(1)
+	cols, along := widestStrips, uint32(1)
 	switch {
 	case p.N <= 8:
 		cols = 8
@@ -160,7 +166,7 @@ func suitedOnVulkan(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Varia
 		along = 4
 	}
 	for _, x := range vulkanStrips {
-		if x.In == v.In && x.Const("COLS") == cols && x.Const("ALONG") == along {
+		if x.In == v.In && x.Tile.Cols == cols && x.Shape.(groups).along == along {
 			return x
 		}
 	}

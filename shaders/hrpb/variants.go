@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/hrpb"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -39,12 +40,15 @@ type coop struct {
 // coopBlock is the active columns of a block.
 const coopBlock = 16
 
+// gpuSizes are those of the kernels for bricks on Vulkan and WebGPU.
+var gpuSizes = sizes{block: coopBlock, workers: gpuWorkers, ordered: true}
+
 // shared is the uvec4 of shared memory: two stages, or the tile of C.
 func (c coop) shared() uint32 { return max(2*coopBlock*(c.cols/8+1+2), 16*(c.cols/4+1)) }
 
 func (c coop) variant(t dtype.Type) *spec.Variant {
 	shared := 16*c.shared() + 4*(16+c.cols) // and the scales
-	return c.Variant(fmt.Sprintf("vulkan_%v_%v", c.MatrixUnit, t), c.subs, shared, spec.Variant{
+	return gpuSizes.sized(c.Variant(fmt.Sprintf("vulkan_%v_%v", c.MatrixUnit, t), c.subs, shared, spec.Variant{
 		In: t,
 		Consts: []spec.Const{
 			{Name: "BLOCK", ID: 1, Value: coopBlock}, {Name: "TM", ID: 2, Value: c.M},
@@ -53,21 +57,21 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 			spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
 		Unit: spec.GLSL("kernel_coop.comp", "coop", t),
-	})
+	}), coopKind, hrpb.PanelRows, c.cols)
 }
 
 // lanes is lanes.comp: workgroups of a number of subgroups, with 64 columns each. Those of one type differ in nothing else.
 func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
 	shared := subs * max(2*32, 4*17) // uvec4: two rounds, or four rows of C
 	scales := 16 + 64*subs + 1
-	return spec.LanesVariant(fmt.Sprintf("vulkan_%s_%v", name, t), subs, 16*shared+4*scales, spec.Variant{
+	return gpuSizes.sized(spec.LanesVariant(fmt.Sprintf("vulkan_%s_%v", name, t), subs, 16*shared+4*scales, spec.Variant{
 		In: t,
 		Consts: []spec.Const{
 			{Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
 			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
 		Unit: spec.GLSL("lanes.comp", "lanes", t),
-	})
+	}), lanesKind, hrpb.PanelRows, 64*subs)
 }
 
 // lanesVariants is the variants of lanes.comp, those of a type from the widest on.
@@ -80,7 +84,7 @@ var lanesVariants = []*spec.Variant{
 func lanesFor(v *spec.Variant, n int) *spec.Variant {
 	best := v
 	for _, x := range lanesVariants {
-		if x.In == v.In && int(x.Const("COLS")) >= n {
+		if x.In == v.In && x.Tile.Cols >= n {
 			best = x
 		}
 	}
@@ -102,14 +106,14 @@ func vulkanVariants() []*spec.Variant {
 		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
 	}
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		vs = append(vs, gpuSizes.sized(spec.SPIRV("vulkan_"+t.String(), spec.Variant{
 			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "BLOCK", ID: 1, Value: scalarBlock},
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.GLSL("kernel.comp", "scalar", t),
-		}))
+		}), scalarKind, hrpb.PanelRows, 4*scalarLocal))
 	}
 	return vs
 }
@@ -117,14 +121,14 @@ func vulkanVariants() []*spec.Variant {
 func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, spec.WGSL("webgpu_"+t.String(), spec.Variant{
+		vs = append(vs, gpuSizes.sized(spec.WGSL("webgpu_"+t.String(), spec.Variant{
 			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16), spec.Define("PATTERNS", scalarBlock/2),
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Defines: include.WGSL(t)},
-		}))
+		}), scalarKind, hrpb.PanelRows, 4*scalarLocal))
 	}
 	return vs
 }

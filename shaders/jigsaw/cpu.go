@@ -30,7 +30,8 @@ func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
-		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, spec.Define("BLOCK", rows), spec.Define("COLS", cpuCols)))
+		v := spec.CPU("cpu_"+t.String(), t, f, spec.Define("BLOCK", rows), spec.Define("COLS", cpuCols))
+		vs = append(vs, packing{block: rows}.sized(v, cpuKind, cpuCols))
 	}
 	return vs
 }

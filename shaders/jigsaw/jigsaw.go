@@ -31,7 +31,7 @@ var Format = &spec.Format{
 		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
 	},
-	Packing: []string{"BLOCK", "RING", "GRANULE"}, Encode: encode, Adopt: adopt, Launch: launch,
+	Encode: encode, Adopt: adopt, Launch: launch,
 }
 
 // params is the parameter block.
@@ -50,8 +50,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w", v.Name, err)
 	}
-	blocks := spec.Ceil(p.M, int(v.Const("BLOCK")))
-	groups, err := spec.Fold(int64(blocks), spec.Ceil(p.N, int(v.Const("COLS"))))
+	blocks := spec.Ceil(p.M, v.Tile.Rows)
+	groups, err := spec.Fold(int64(blocks), spec.Ceil(p.N, v.Tile.Cols))
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w", v.Name, err)
 	}

@@ -29,10 +29,11 @@ const ringMaxCols = 1 << 20
 
 // options are what a variant's packing needs of the format.
 func options(v *spec.Variant) jigsaw.Options {
-	o := jigsaw.Options{BlockTile: int(v.Const("BLOCK"))}
-	if ring := int(v.Const("RING")); ring > 0 {
+	x := packingOf(v)
+	o := jigsaw.Options{BlockTile: int(x.block)}
+	if ring := int(x.ring); ring > 0 {
 		// The positions in use lie in no more granules than the ring has, less one to fill meanwhile.
-		o.Span, o.AvoidConflicts = ring-2*int(v.Const("GRANULE"))+1, true
+		o.Span, o.AvoidConflicts = ring-2*int(x.granule)+1, true
 	}
 	return o
 }
@@ -62,7 +63,7 @@ func take[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packed, 
 
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	ring := int(v.Const("RING"))
+	ring := int(packingOf(v).ring)
 	if ring > 0 && m.Cols > ringMaxCols {
 		return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, m.Cols, backend.ErrUnsupported)
 	}
@@ -72,7 +73,7 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packe
 	stats := m.Stats()
 	var index, cols []uint32
 	if ring > 0 {
-		index, cols = slices.Concat(records(m), granules(m, int(v.Const("GRANULE")))), slices.Concat(ringRows(m, ring), m.ColIdx)
+		index, cols = slices.Concat(records(m), granules(m, int(packingOf(v).granule))), slices.Concat(ringRows(m, ring), m.ColIdx)
 	} else {
 		index, cols = slices.Concat(m.BlockPtr, m.StepPtr, m.Order), resolve(m)
 	}
@@ -135,7 +136,7 @@ func records[T formats.Value](m *jigsaw.Matrix[T]) []uint32 {
 
 // ringWords is how many words of colidx say where in the ring the positions of a number of steps are: none without a ring.
 func ringWords(v *spec.Variant, steps int) int {
-	if v.Const("RING") == 0 {
+	if packingOf(v).ring == 0 {
 		return 0
 	}
 	return steps * jigsaw.StepCols / 2

@@ -12,7 +12,7 @@ import (
 func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, spec.WGSL("webgpu_"+t.String(), spec.Variant{
+		vs = append(vs, packing{block: jigsaw.StripRows}.sized(spec.WGSL("webgpu_"+t.String(), spec.Variant{
 			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				spec.Define("ROWS", jigsaw.StripRows), spec.Define("STAGE", scalarStage), spec.Define("VECTORS", scalarStage*jigsaw.StepCols),
@@ -20,7 +20,7 @@ func webgpuVariants() []*spec.Variant {
 				spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Defines: include.WGSL(t)},
-		}))
+		}), scalarKind, 4*scalarLocal))
 	}
 	return vs
 }

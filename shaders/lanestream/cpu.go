@@ -29,17 +29,18 @@ const (
 	chunkRows = 320 + simd.ChainPadding
 )
 
-// cpuConsts are the constants of variants for the CPU with so many columns.
-func cpuConsts(cols uint32) []spec.Const {
-	return []spec.Const{spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1),
-		spec.Define("COLS", cols)}
+// onCPU is a variant for the CPU with tiles of so many columns.
+func onCPU(name string, t dtype.Type, f backend.GroupFunc, cols uint32) *spec.Variant {
+	v := spec.CPU(name, t, f, spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1), spec.Define("COLS", cols))
+	v.Tile = columns(rows, cols)
+	return sizes{packing: packing{warps: 1, cluster: 1}, ctas: 1}.sized(v, cpuKind)
 }
 
 func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
-		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, cpuConsts(cpuCols)...))
+		vs = append(vs, onCPU("cpu_"+t.String(), t, f, cpuCols))
 	}
 	return vs
 }

@@ -76,7 +76,13 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 	if m.hopper {
 		v.Unit.Defines["HOPPER"] = "1"
 	}
-	return v
+	v.Tile = columns(rows, cols)
+	return m.sizes().sized(v, streamsKind)
+}
+
+// sizes are those of a variant of kernel.cu.
+func (m machine) sizes() sizes {
+	return sizes{packing: packing{warps: m.warps, cluster: m.cluster}, ctas: m.blocks, ring: m.ring}
 }
 
 // onCUDA completes a variant of one of the sources.
@@ -125,11 +131,13 @@ func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 	v.Need.Shared = v.Shared
 	v.Unit.Source, v.Unit.Blob = "staged.cu", v.Name+".ptx"
 	v.Overlaps = true
-	return v
+	s := m.sizes()
+	s.staged, s.layout = true, x.pairs
+	return s.sized(v, stagedKind)
 }
 
 // staged tells whether a variant takes the packing of staged.cu.
-func staged(v *spec.Variant) bool { return v.Const("STAGED") != 0 }
+func staged(v *spec.Variant) bool { return sizesOf(v).staged }
 
 // stagedRows returns for how many rows of values and mask matrices are packed that staged.cu takes.
 func stagedRows(layout int) int {
@@ -166,7 +174,7 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 			continue
 		}
 		for _, of := range cuda {
-			if staged(of) && !isFilled(of) && of.In == v.In && of.Const("COLS") == width && of.Const("PAIRS") == x.pairs {
+			if of.Kind == stagedKind && of.In == v.In && of.Tile.Cols == int(width) && sizesOf(of).layout == x.pairs {
 				return of
 			}
 		}
@@ -182,7 +190,7 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	if x := suitsFilled(v, s, p); x != nil {
 		return x
 	}
-	if isFew(v) {
+	if v.Kind == fewKind {
 		return fewFor(v, p)
 	}
 	if x := inStaged(v, s, p.N); x != nil {
@@ -191,10 +199,10 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	many := p.N > mostFew && s.Layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // kernel.cu's first, the narrowest first
-		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || staged(x) || isFew(x) || isFilled(x) || isPrefill(x) && !(many && x.Met(p.Caps)) {
+		if x.In != v.In || sizesOf(x).warps != sizesOf(v).warps || x.Kind != streamsKind && !(x.Kind == prefillKind && many && x.Met(p.Caps)) {
 			continue
 		}
-		if best = x; int(x.Const("COLS")) >= p.N {
+		if best = x; x.Tile.Cols >= p.N {
 			break
 		}
 	}

@@ -37,11 +37,10 @@ func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
 		spec.Define("FEW_ROWS", 1))
 	v.Unit.Source, v.Unit.Blob = "few.cu", v.Name+".ptx"
 	v.Overlaps = true
-	return v
+	s := m.sizes()
+	s.layout = layout
+	return s.sized(v, fewKind)
 }
-
-// isFew tells whether a variant is one of few.cu.
-func isFew(v *spec.Variant) bool { return v.Const("FEW_ROWS") != 0 }
 
 // fitsFew tells whether the rings of few.cu have room for a matrix's pieces, their masks and rows of B, for any number of columns.
 func fitsFew(s lanestream.Shape) bool {
@@ -76,13 +75,15 @@ func fewPieces(o *lanestream.Options, density float64) {
 
 // fewFor returns the variant that multiplies by n columns what is packed for few.cu.
 func fewFor(v *spec.Variant, p spec.Problem) *spec.Variant {
-	many := p.N > mostFew && v.Const("PAIRS") == 0
+	layout := sizesOf(v).layout
+	many := p.N > mostFew && layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // the narrowest first
-		if x.In != v.In || isFew(x) && x.Const("PAIRS") != v.Const("PAIRS") || !isFew(x) && !(many && isPrefill(x) && x.Met(p.Caps)) {
+		fits := x.Kind == fewKind && sizesOf(x).layout == layout || x.Kind == prefillKind && many && x.Met(p.Caps)
+		if x.In != v.In || !fits {
 			continue
 		}
-		if best = x; int(x.Const("COLS")) >= p.N {
+		if best = x; x.Tile.Cols >= p.N {
 			break
 		}
 	}

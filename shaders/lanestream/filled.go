@@ -33,8 +33,9 @@ var panelBytes, wholeBytes int64 = 160 << 20, 480 << 20
 // filled is a variant for matrices of a layout, packed for machine m.
 func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 	name := fmt.Sprintf("cuda_filled_%sn%d_%v", []string{"", "pairs_"}[layout], filledCols, t)
-	return onCUDA(name, "filled.cu", t, spec.Variant{
-		Local: spec.Line(384),
+	s := sizes{packing: packing{warps: m.warps, cluster: m.cluster, staged: layout == lanestream.Pairs, layout: layout}, ctas: m.blocks}
+	return s.sized(onCUDA(name, "filled.cu", t, spec.Variant{
+		Local: spec.Line(384), Tile: columns(2*blocksDown*rows, filledCols),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster), spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
 			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
@@ -44,7 +45,7 @@ func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
 		Before: fills[layout],
 		Unit:   spec.Unit{Defines: map[string]string{"FILLS": "0"}},
-	})
+	}), filledKind)
 }
 
 // fills are the kernels that fill a panel, by layout. They do not look at values, so that one serves both types.
@@ -65,13 +66,10 @@ func fill(layout uint32) *spec.Variant {
 	})
 }
 
-// isFilled tells whether a variant is one of filled.cu.
-func isFilled(v *spec.Variant) bool { return v.Const("FILLERS") > 0 }
-
 // filledFor returns the variant of filled.cu for matrices of a type and layout, nil if the device does not run it.
 func filledFor(t dtype.Type, layout int, caps backend.Caps) *spec.Variant {
 	for _, x := range cuda {
-		if isFilled(x) && x.In == t && x.Const("PAIRS") == uint32(layout) && x.Met(caps) && x.Before.Met(caps) {
+		if x.Kind == filledKind && x.In == t && sizesOf(x).layout == uint32(layout) && x.Met(caps) && x.Before.Met(caps) {
 			return x
 		}
 	}
@@ -122,74 +120,18 @@ func (p panel) splits(groups, n int) (parts, tiles int) {
 	return max(1, min(p.clusters/tiles, filledSplits, p.stages/leastStages)), tiles
 }
 
-// cost is what a matrix of these panels takes by n columns on an H200, in nanoseconds: the first panel is filled by all multiprocessors, the others
-// by two warps of each while the ones before are multiplied.
-func (p panel) cost(s lanestream.Shape, n int) float64 {
-	const start, adding, step, filling = 4000.0, 10000.0, 740.0, 30.0 // a launch; adding up parts; 64 places of a tile's sum, and more while panels are filled
-	fillAll, fillBeside := 3.5, 7.5                                   // 64 by 64 places of A
-	if s.Layout == lanestream.Pairs {
-		fillAll, fillBeside = 3.7, 9.5 // more is left to the rest
-	}
-	multiply := func(groups int, step float64) float64 {
-		tiles, cost := spec.Ceil(groups, 2*blocksDown)*spec.Ceil(n, filledCols), start
-		if parts, left := p.splits(groups, n); parts > 1 {
-			tiles -= left
-			cost += adding + step*float64(p.stages)/float64(parts)
-		}
-		return cost + step*float64(p.stages)*float64(spec.Ceil(tiles, p.clusters))
-	}
-	first, last := min(p.groups, s.Groups), s.Groups-(p.number-1)*p.groups
-	each := max(multiply(p.groups, step+filling), start+fillBeside*float64(p.groups*p.stages))
-	return start + fillAll*float64(first*p.stages) + float64(p.number-1)*each + multiply(last, step)
-}
-
-// prefillCost is the same of the tile of prefill.cu that suits n columns.
-func prefillCost(s lanestream.Shape, n int, caps backend.Caps) float64 {
-	const start = 5000.0
-	step, short, cols := 1200.0, 1090.0, 256 // of a stage of 64 columns of A, or of 32
-	switch {
-	case n <= 64:
-		step, short, cols = 940, 850, 64
-	case n <= 128:
-		step, short, cols = 1020, 910, 128
-	}
-	clusters := max(1, caps.Units/blocksDown)
-	tiles, steps := spec.Ceil(s.Groups, 2*blocksDown)*spec.Ceil(n, cols), s.Pieces*s.PieceSteps
-	turns := float64(tiles / clusters)
-	switch left := tiles % clusters; {
-	case 2*left > clusters:
-		turns++
-	case left > 0:
-		turns += 0.5
-	}
-	if s.PieceSteps == 1 {
-		return start + short*turns*float64(steps)
-	}
-	return start + step*turns*float64(spec.Ceil(steps, 2))
-}
-
-// turnsCost is the same of turns of 32 columns, layout Pairs, packed for staged.cu or few.cu.
-func turnsCost(v *spec.Variant, s lanestream.Shape, n int) float64 {
-	places := float64(s.Groups) * float64(s.Pieces*s.PieceSteps) / 2 // 64 by 64
-	turn := 1.1 * places
-	if isFew(v) {
-		turn = 5000 + 2.2*places
-	}
-	return turn * float64(spec.Ceil(n, mostFew))
-}
-
 // suitsFilled returns the variant of filled.cu where that is what multiplies fastest for variants of a type in a problem, or what is asked for, else nil.
 func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
 	x := filledFor(v.In, s.Layout, p.Caps)
 	switch {
 	case x == nil || p.N <= mostFew:
 		return nil
-	case isFilled(v):
+	case v.Kind == filledKind:
 		return x
 	}
-	other := prefillCost(s, p.N, p.Caps)
+	other := prefilled(s, p.N, p.Caps)
 	if s.Layout == lanestream.Pairs {
-		other = turnsCost(v, s, p.N)
+		other = inTurns(v, s, p.N)
 	}
 	if panelsOf(s, p.N, p.Caps).cost(s, p.N) >= other {
 		return nil

@@ -48,7 +48,6 @@ var Format = &spec.Format{
 		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
 	},
-	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "PAIRS", "SHORT_PIECES"},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
 	EncodePart:      packPart,
@@ -108,7 +107,7 @@ func partWith[T formats.Value](o lanestream.Options) func(*formats.CSR[T], *spec
 // options are those that follow from the variant alone.
 func options(v *spec.Variant) lanestream.Options {
 	var o lanestream.Options
-	o.Layout = int(v.Const("PAIRS"))
+	o.Layout = int(sizesOf(v).layout)
 	if staged(v) {
 		o.RingRows = stagedRows(o.Layout)
 	}
@@ -116,7 +115,7 @@ func options(v *spec.Variant) lanestream.Options {
 }
 
 func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.Options) (*spec.Packed, error) {
-	if isFew(v) {
+	if v.Kind == fewKind {
 		fewPieces(&o, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
 	}
 	m, err := lanestream.Encode(a, o)
@@ -129,7 +128,8 @@ func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.
 // parts shares the warps of a cluster of blocks among the groups of rows that it gets where every multiprocessor has one
 // block.
 func parts(rows int, v *spec.Variant) int {
-	groups, clusters, warps := spec.Ceil(rows, lanestream.GroupRows), int(v.Const("BLOCKS")/v.Const("CLUSTER")), warps(v)
+	x := sizesOf(v)
+	groups, clusters, warps := spec.Ceil(rows, lanestream.GroupRows), int(x.ctas/x.cluster), x.clusterWarps()
 	each := max(1, spec.Ceil(groups, clusters))
 	if staged(v) {
 		each = max(each, stagedGroups)
@@ -137,29 +137,29 @@ func parts(rows int, v *spec.Variant) int {
 	return max(1, warps/min(warps, each))
 }
 
-// warps returns the warps of a cluster.
-func warps(v *spec.Variant) int { return int(v.Const("WARPS") * v.Const("CLUSTER")) }
+// clusterWarps returns the warps of a cluster.
+func (x sizes) clusterWarps() int { return int(x.warps * x.cluster) }
 
-// streams returns the streams that the blocks of a cluster take at a time.
-func streams(v *spec.Variant) int {
-	if n := v.Const("STREAMS"); n > 0 {
-		return int(n)
+// atOnce returns the streams that the CTAs of a cluster take at a time.
+func (x sizes) atOnce() int {
+	if x.streams > 0 {
+		return int(x.streams)
 	}
-	return warps(v)
+	return x.clusterWarps()
 }
 
 // take packs a matrix that is encoded already.
 func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	if want := int(v.Const("PAIRS")); m.Layout != want && v.Code != backend.CodeGo {
+	if want := int(sizesOf(v).layout); m.Layout != want && v.Code != backend.CodeGo {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, want, m.Layout)
 	}
 	if rows, most := m.RingRows(), stagedRows(m.Layout); staged(v) && rows > most {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose pieces need a ring of %d rows, not %d", v.Name, most, rows)
 	}
-	if isFew(v) && !fitsFew(m.Shape()) {
+	if v.Kind == fewKind && !fitsFew(m.Shape()) {
 		return nil, fmt.Errorf("kernel lanestream/%s has no room for pieces of %d steps in a window of %d with %d rows of values and masks", v.Name, m.PieceSteps, m.Window, m.RingRows())
 	}
-	if want := parts(m.Rows, v); v.Const("RING") > 0 && m.Parts != want {
+	if want := parts(m.Rows, v); sizesOf(v).ring > 0 && m.Parts != want {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)
 	}
 	return arrange(m, v)
@@ -190,16 +190,20 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
-	v, s := suited(v, e, p), shapeOf(e)
+	if err := takes(v, e, p); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
+	}
+	s := shapeOf(e)
 	switch {
-	case isPrefill(v):
+	case v.Kind == prefillKind:
 		return launchPrefill(v, s, p), nil
-	case isFilled(v):
+	case v.Kind == filledKind:
 		return launchFilled(v, s, p)
 	}
-	each, cluster := max(1, streams(v)/s.Parts), int(v.Const("CLUSTER"))
-	blocks, across := spec.Ceil(s.Groups, each)*cluster, spec.Ceil(p.N, int(v.Const("COLS")))
-	if n := int(v.Const("GROUPS")); n > 0 { // wide.comp numbers its blocks itself, so that those of the same rows are neighbours
+	x := sizesOf(v)
+	each := max(1, x.atOnce()/s.Parts)
+	blocks, across := spec.Ceil(s.Groups, each)*int(x.cluster), spec.Ceil(p.N, v.Tile.Cols)
+	if n := int(x.groups); n > 0 { // wide.comp numbers its blocks itself, so that those of the same rows are neighbours
 		blocks, across = spec.Ceil(s.Groups, n)*across, 1
 	}
 	groups, err := v.Grid(blocks, across)
@@ -207,6 +211,30 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
 	return pass(v, s, p, groups, each), nil
+}
+
+// takes refuses a matrix that was packed for another kernel: pieces that the variant has no room for.
+func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
+	x, s := sizesOf(v), shapeOf(e)
+	f, twins := e.Format.(*twinned)
+	fits := twins == (x.twins != twinKind{}) && (!twins || x.twins == f.kind)
+	switch {
+	case v.Kind == stagedKind:
+		fits = slices.ContainsFunc(stagedKernels, func(k stagedKernel) bool {
+			return int(k.cols) == v.Tile.Cols && k.pairs == x.layout && int(k.pairs) == s.Layout && k.fits(s)
+		})
+	case v.Kind == prefillKind:
+		fits = s.Layout == lanestream.Places
+	case x.short && !twins:
+		fits = shortPieces(e)
+	}
+	if !fits {
+		return fmt.Errorf("the matrix is packed in pieces that it does not take: %w", backend.ErrUnsupported)
+	}
+	if (v.Kind == teamsKind || v.Kind == twinsKind) && int64(p.K)*int64(p.LDB) >= 1<<31 {
+		return fmt.Errorf("B of %d×%d has 2³¹ elements or more: %w", p.K, p.LDB, backend.ErrUnsupported)
+	}
+	return nil
 }
 
 // suited returns the variant that multiplies in a problem.

@@ -145,7 +145,7 @@ func TestPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := k.Launch(v, e, spec.Problem{M: q.rows, K: q.cols, N: 100, LDB: 104, LDC: 100, Out: dtype.F32, Alpha: 1, Caps: caps})
+		l, err := k.LaunchSuited(v, e, spec.Problem{M: q.rows, K: q.cols, N: 100, LDB: 104, LDC: 100, Out: dtype.F32, Alpha: 1, Caps: caps})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestGrids(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := k.Launch(v, e, spec.Problem{M: rows, K: 1, N: n, LDB: n, LDC: n, Out: dtype.F32, Alpha: 1, Caps: backend.Caps{Units: 132}})
+		l, err := k.LaunchSuited(v, e, spec.Problem{M: rows, K: 1, N: n, LDB: n, LDC: n, Out: dtype.F32, Alpha: 1, Caps: backend.Caps{Units: 132}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ package lanestream
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -33,7 +32,9 @@ const (
 
 // prefill is the variant for a tile. It takes matrices packed for machine m.
 func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
-	return onCUDA(fmt.Sprintf("cuda_prefill_n%d_%v", of.cols, t), "prefill.cu", t, spec.Variant{
+	s := sizes{packing: packing{warps: m.warps, cluster: m.cluster}, ctas: m.blocks, groups: of.groups}
+	return s.sized(onCUDA(fmt.Sprintf("cuda_prefill_n%d_%v", of.cols, t), "prefill.cu", t, spec.Variant{
+		Tile:  columns(of.groups*blocksDown*rows, of.cols),
 		Local: spec.Line(128 * (of.groups + 1)),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster),
@@ -42,18 +43,15 @@ func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Together: int(of.groups) * blocksDown,
 		Shared: of.stages*of.cols*128 + of.groups*((of.ring+32)*128+8192+3*128*20) + 1792,
-	})
+	}), prefillKind)
 }
-
-// isPrefill tells whether a variant is one of prefill.cu.
-func isPrefill(v *spec.Variant) bool { return v.Code == backend.CodePTX && v.Const("GROUPS") > 0 }
 
 // launchPrefill lays the grid out: as many clusters of blocks as run at once take tiles in turn. Where the tiles of the last
 // turn leave half of the clusters idle, each is halved along the sum and computed by two clusters' blocks (prefill.cu's splits).
 func launchPrefill(v *spec.Variant, s lanestream.Shape, p spec.Problem) spec.Launch {
-	cols := int(v.Const("COLS"))
+	cols := v.Tile.Cols
 	wide := spec.Ceil(p.N, cols)
-	tiles := spec.Ceil(s.Groups, int(v.Const("GROUPS"))*blocksDown) * wide
+	tiles := spec.Ceil(s.Groups, int(sizesOf(v).groups)*blocksDown) * wide
 	most := max(1, min(p.Caps.Units, mostBlocks)/blocksDown)
 	clusters := spec.Ceil(tiles, max(1, spec.Ceil(tiles, most))) // each of which has as many tiles
 	if left := tiles % most; s.Parts > 1 && left > 0 && 2*left <= most {

@@ -81,7 +81,7 @@ func quantisedVariants() []*spec.Variant {
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 			f := host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil)
-			v := spec.CPU(fmt.Sprintf("cpu_%v_%v", kind, t), t, f, cpuConsts(quantisedCols)...)
+			v := onCPU(fmt.Sprintf("cpu_%v_%v", kind, t), t, f, quantisedCols)
 			v.Quant = kind
 			vs = append(vs, v)
 		}

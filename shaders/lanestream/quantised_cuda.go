@@ -24,7 +24,7 @@ var pairsKernels = []pairsKernel{
 }
 
 // pairsRows is the rows of values that a variant's rings have room for: all but those that are there twice.
-func pairsRows(v *spec.Variant) int { return int(v.Const("RING"))/128 - 16 }
+func pairsRows(v *spec.Variant) int { return int(sizesOf(v).ring)/128 - 16 }
 
 // quants are the kinds of quantised values.
 var quants = []dtype.Type{dtype.S8, dtype.E4M3}
@@ -36,6 +36,7 @@ var pairsCUDA = func() (vs []*spec.Variant) {
 			for _, x := range pairsKernels {
 				v := machines[0].staged(t, stagedKernel{cols: x.cols, ring: x.ring, bytes: x.bytes, producers: 1, restWarps: x.restWarps, feeders: x.feeders})
 				v.Name = fmt.Sprintf("cuda_n%d_%v_%v", x.cols, kind, t)
+				v.Kind = quantisedKind
 				v.Quant, v.Unit.Source, v.Unit.Blob = kind, "quantised.cu", v.Name+".ptx"
 				v.Unit.Defines["QUANT"] = include.Quant(kind)
 				vs = append(vs, v)
@@ -52,7 +53,7 @@ func pairsFor(v *spec.Variant, n int) *spec.Variant {
 		if x.In != v.In || x.Quant != v.Quant {
 			continue
 		}
-		if best = x; int(x.Const("COLS")) >= n {
+		if best = x; x.Tile.Cols >= n {
 			break
 		}
 	}

@@ -45,19 +45,23 @@ func (k twinKind) room() uint32 { return max(2*k.piece, k.piece+2*spec.Ceil(k.pi
 func (k twinKind) few(cols uint32) *spec.Variant {
 	tiles := cols / 8
 	all := k.subs * max(2*k.room(), lanestream.GroupRows*(cols+4)/tiles/32) // or sums
-	return k.variant("twins.comp", "twins.spv", cols, 32*k.subs, all*128, []spec.Const{
+	v := k.variant("twins.comp", "twins.spv", cols, 32*k.subs, all*128, []spec.Const{
 		{Name: "SUBS", ID: 1, Value: k.subs}, {Name: "TILES", ID: 2, Value: tiles}, {Name: "ROOM", ID: 3, Value: k.room()}, {Name: "PIECE", ID: 4, Value: k.piece},
 		{Name: "ROWS", ID: 5, Value: all}, spec.Define("STREAMS", k.subs),
 	})
+	v.Tile = columns(rows, cols)
+	return lanesSizes(sizes{streams: k.subs, twins: k}).sized(v, twinsKind)
 }
 
 // wide is twinwide.comp.
 func (k twinKind) wide() *spec.Variant {
 	const subs, cols = 4, 128
 	all := max(2*2*k.room()+twinCols*cols*2/128, subs*16*(64+4)*4/128)
-	return k.variant("twinwide.comp", "twinwide.spv", cols, 32*subs, all*128, []spec.Const{
+	v := k.variant("twinwide.comp", "twinwide.spv", cols, 32*subs, all*128, []spec.Const{
 		{Name: "ROOM", ID: 1, Value: k.room()}, {Name: "PIECE", ID: 2, Value: k.piece}, {Name: "ROWS", ID: 3, Value: all}, spec.Define("GROUPS", 2),
 	})
+	v.Tile = columns(2*rows, cols)
+	return lanesSizes(sizes{groups: 2, twins: k}).sized(v, twinsWideKind)
 }
 
 func (k twinKind) variant(source, blob string, cols, local, shared uint32, consts []spec.Const) *spec.Variant {
@@ -90,10 +94,10 @@ func twinsFor(v *spec.Variant, f *twinned, p spec.Problem) *spec.Variant {
 		n = math.MaxInt
 	}
 	for _, x := range twins {
-		if x.Const("MOST") != f.kind.piece || x.Const("GROUPS") > 0 && n <= 32 {
+		if sizesOf(x).twins != f.kind || x.Kind == twinsWideKind && n <= 32 {
 			continue
 		}
-		if v = x; int(x.Const("COLS")) >= n {
+		if v = x; x.Tile.Cols >= n {
 			break
 		}
 	}

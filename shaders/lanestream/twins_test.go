@@ -104,7 +104,7 @@ func TestTwins(t *testing.T) {
 			}
 			continue
 		}
-		l, err := lanestream.Format.Launch(twinVariants()[0], e, spec.Problem{M: a.Rows, K: k, N: 8, LDB: 8, LDC: 8, Out: dtype.F32, Alpha: 1})
+		l, err := lanestream.Format.LaunchSuited(twinVariants()[0], e, spec.Problem{M: a.Rows, K: k, N: 8, LDB: 8, LDC: 8, Out: dtype.F32, Alpha: 1})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -21,9 +21,14 @@ const scalarTeams = 4
 // scalarShared is their shared memory: 16 columns of 64 rows in f32 for each.
 const scalarShared = scalarTeams * 16 * lanestream.GroupRows * 4
 
-// packing is the constants by which the portable variants have matrices packed: in as many streams a group as a large GPU
-// has work for.
-func packing() []spec.Const {
+// expanded is the sizes of the portable variants, which take so many streams at a time (0: scalarTeams): matrices are packed in
+// as many streams a group as a large GPU has work for.
+func expanded(streams uint32) sizes {
+	return sizes{packing: packing{warps: scalarTeams, cluster: 1}, ctas: gpuBlocks, streams: streams}
+}
+
+// expandedConsts are those sizes as constants.
+func expandedConsts() []spec.Const {
 	return []spec.Const{spec.Define("WARPS", scalarTeams), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", gpuBlocks)}
 }
 
@@ -86,10 +91,17 @@ func few(cols uint32, short bool) *spec.Variant {
 	}
 	rows = max(rows, past)
 	all := subs * max(rows, lanestream.GroupRows*(cols+4)/(cols/8)/32) // or sums
-	return byLanes("teams", "teams.comp", cols, short, subs, all*128, []spec.Const{
+	v := byLanes("teams", "teams.comp", cols, short, subs, all*128, []spec.Const{
 		{Name: "SUBS", ID: 1, Value: subs}, {Name: "TILES", ID: 2, Value: cols / 8}, {Name: "ROOM", ID: 3, Value: rows}, {Name: "PIECE", ID: 4, Value: piece},
 		{Name: "ROWS", ID: 5, Value: all}, {Name: "STAGE_B", ID: 6, Value: spec.Flag(staged)}, spec.Define("STREAMS", subs),
 	})
+	return lanesSizes(sizes{short: short, streams: subs}).sized(v, teamsKind)
+}
+
+// lanesSizes completes the sizes of a variant that makes operands lane by lane.
+func lanesSizes(x sizes) sizes {
+	x.packing, x.ctas = packing{warps: 8, cluster: 1, short: true}, 132
+	return x
 }
 
 // wide is wide.comp.
@@ -100,9 +112,11 @@ func wide(short bool) *spec.Variant {
 		piece, rows = longPiece, longRows
 	}
 	all := max(2*rows+lanestream.StepCols*cols*2/128, subs*16*(64+4)*4/128)
-	return byLanes("wide", "wide.comp", cols, short, subs, all*128, []spec.Const{
+	v := byLanes("wide", "wide.comp", cols, short, subs, all*128, []spec.Const{
 		{Name: "ROOM", ID: 1, Value: rows}, {Name: "PIECE", ID: 2, Value: piece}, {Name: "ROWS", ID: 3, Value: all}, spec.Define("GROUPS", 2),
 	})
+	v.Tile = columns(2*lanestream.GroupRows, cols)
+	return lanesSizes(sizes{short: short, groups: 2}).sized(v, wideKind)
 }
 
 func byLanes(kind, source string, cols uint32, short bool, subs, shared uint32, consts []spec.Const) *spec.Variant {
@@ -111,6 +125,7 @@ func byLanes(kind, source string, cols uint32, short bool, subs, shared uint32, 
 		name += "_long"
 	}
 	return spec.LanesVariant(fmt.Sprintf("vulkan_%s_n%d", name, cols), subs, shared, spec.Variant{
+		Tile: columns(lanestream.GroupRows, cols),
 		Consts: slices.Concat([]spec.Const{
 			spec.Define("COLS", cols), spec.Define("SHORT", spec.Flag(short)), spec.Define("SHORT_PIECES", 1),
 			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132),
@@ -140,20 +155,21 @@ func (c coop) variant(cols uint32) *spec.Variant {
 	local := c.Sub * c.subs
 	teams := min(2, local/64)
 	octets := max(teams*lanestream.StepCols*(cols/8+1), 32*(cols/4+1)) // of B, or of 32 rows of C
-	return c.Variant(fmt.Sprintf("vulkan_%v_n%d", c.MatrixUnit, cols), c.subs, 16*octets+tile*teams, spec.Variant{
+	return expanded(1).sized(c.Variant(fmt.Sprintf("vulkan_%v_n%d", c.MatrixUnit, cols), c.subs, 16*octets+tile*teams, spec.Variant{
+		Tile: columns(lanestream.GroupRows, cols),
 		Consts: append([]spec.Const{
 			{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
 			{Name: "WIDE", ID: 4, Value: cols}, {Name: "SUBGROUPS", ID: 5, Value: c.subs}, {Name: "DOWN", ID: 6, Value: down}, {Name: "TEAMS", ID: 7, Value: teams},
 			{Name: "SHARED", ID: 8, Value: octets}, spec.Define("COLS", cols), spec.Define("STREAMS", 1),
-		}, packing()...),
+		}, expandedConsts()...),
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
-	})
+	}), coopKind)
 }
 
 // remake makes a variant of coop.comp over for subgroups of another size, as many as its workgroups need.
 func remake(v *spec.Variant, sub uint32) *spec.Variant {
 	for _, c := range coops {
-		if cols := v.Const("COLS"); c.variant(cols).Name == v.Name {
+		if cols := uint32(v.Tile.Cols); c.variant(cols).Name == v.Name {
 			c.Sub, c.subs = sub, max(c.subs, spec.Ceil(spec.Ceil(64, sub), 4)*4)
 			return c.variant(cols)
 		}
@@ -163,11 +179,11 @@ func remake(v *spec.Variant, sub uint32) *spec.Variant {
 
 // scalarVulkan is scalar.comp.
 func scalarVulkan(t dtype.Type) *spec.Variant {
-	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
-		In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
+	return expanded(0).sized(spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		In: t, Tile: columns(lanestream.GroupRows, 64), Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
 		Unit:   spec.GLSL("scalar.comp", "scalar", t),
-		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: 64 * scalarTeams}, spec.Define("COLS", 64)}, packing()...),
-	})
+		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: 64 * scalarTeams}, spec.Define("COLS", 64)}, expandedConsts()...),
+	}), scalarKind)
 }
 
 // vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the matrix's pieces.
@@ -179,15 +195,14 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Need.Shapes == nil {
 		return v
 	}
-	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece()
 	n := p.N
 	if int64(p.K)*int64(p.LDB) >= 1<<31 {
 		n = math.MaxInt
 	}
-	short := window*rows <= shortRows && rows <= shortPiece
+	short := shortPieces(e)
 	for _, x := range vulkan { // the narrowest first
-		if x.Need.Lanes == v.Need.Lanes && x.Const("TWINS") == 0 && x.Need.Shapes != nil && x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || (x.Const("SHORT") != 0) == short) {
-			if v = x; int(x.Const("COLS")) >= n {
+		if x.Need.Lanes == v.Need.Lanes && x.Kind != twinsKind && x.Kind != twinsWideKind && x.Need.Shapes != nil && x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || sizesOf(x).short == short) {
+			if v = x; x.Tile.Cols >= n {
 				break
 			}
 		}
@@ -195,9 +210,15 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	return v
 }
 
+// shortPieces tells whether the pieces of a matrix fit where there is room for short ones.
+func shortPieces(e *spec.Packed) bool {
+	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece()
+	return window*rows <= shortRows && rows <= shortPiece
+}
+
 // shorten sets how a matrix of this density is packed for variants that want short pieces: steps whose values on average just fit.
 func shorten(o *lanestream.Options, v *spec.Variant, density float64) {
-	if v.Const("SHORT_PIECES") == 0 || density > 0.51 {
+	if !sizesOf(v).packing.short || density > 0.51 {
 		return
 	}
 	o.PieceSteps, o.Window = 1, 2

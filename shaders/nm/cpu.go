@@ -30,9 +30,9 @@ func cpuVariants() []*spec.Variant {
 		for _, x := range []struct {
 			v, rows, cols uint32
 		}{{anyTall, cpuTallRows, cpuTallCols}, {1, cpuRows, cpuCols}} {
-			vs = append(vs, spec.CPU(fmt.Sprintf("cpu_v%d_%v", x.v, t), t, cpuFunc(x.v == 1, t),
+			vs = append(vs, of(x.v, plainPack).sized(spec.CPU(fmt.Sprintf("cpu_v%d_%v", x.v, t), t, cpuFunc(x.v == 1, t),
 				spec.Define("V", x.v), spec.Define("PACK", plainPack), spec.Define("ROWS", x.rows),
-				spec.Define("COLS", x.cols)))
+				spec.Define("COLS", x.cols)), cpuKind, x.rows, x.cols))
 		}
 	}
 	return vs

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"sync"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -55,7 +57,7 @@ func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Varian
 	if warpRows == 0 {
 		onHopper(x)
 	}
-	return x
+	return of(v, plainPack).sized(x, vectorKind, v, cols)
 }
 
 // sparseWarps is sparse24.cu.
@@ -66,7 +68,7 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 		spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tileRows), spec.Define("WARP_COLS", tileCols),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
-	return x
+	return of(1, warpPack).sized(x, sparse24Kind, rows, cols)
 }
 
 // groupCols is the columns of a tile of group24.cu.
@@ -81,7 +83,7 @@ func sparseGroups(t dtype.Type) *spec.Variant {
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	x.Maps, x.Overlaps = 1, true
 	onHopper(x)
-	return x
+	return of(1, groupPack).sized(x, group24Kind, rows, groupCols)
 }
 
 // fewRows is the rows of a tile of few24.cu, mostFew the columns of its widest.
@@ -102,7 +104,8 @@ func fews(t dtype.Type) []*spec.Variant {
 		x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 		x.Maps, x.Overlaps = 1, true
 		onHopper(x)
-		vs = append(vs, x)
+		s := sizes{packing: packing{1, groupPack}, parts: c.parts, resident: c.resident}
+		vs = append(vs, s.sized(x, few24Kind, fewRows, c.cols))
 	}
 	return vs
 }
@@ -111,11 +114,11 @@ func fews(t dtype.Type) []*spec.Variant {
 // multiprocessor for itself, run at the same time; or the last that has enough. The widest take more columns, too, where all their blocks run at the
 // same time.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
-	if v.Unit.Source != "group24.cu" {
+	if v.Kind != group24Kind {
 		return v
 	}
 	for _, x := range fewColumns {
-		cols, parts := int(x.Const("COLS")), int(x.Const("PARTS"))
+		cols, parts := x.Tile.Cols, int(sizesOf(x).parts)
 		if x.In != v.In || p.N > cols && cols < mostFew {
 			continue
 		}
@@ -127,7 +130,7 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 		if fit || p.N <= cols {
 			v = x
 		}
-		if fit || p.N <= cols && x.Const("RESIDENT") > 1 {
+		if fit || p.N <= cols && sizesOf(x).resident > 1 {
 			break
 		}
 	}
@@ -136,9 +139,9 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 
 // few lays out a launch of few24.cu.
 func few(v *spec.Variant, p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap, err error) {
-	cols := v.Const("COLS")
+	cols := uint32(v.Tile.Cols)
 	x.blocks = uint32(spec.Ceil(p.M, fewRows))
-	n := int64(x.blocks) * int64(spec.Ceil(p.N, int(cols))) * int64(v.Const("PARTS"))
+	n := int64(x.blocks) * int64(spec.Ceil(p.N, int(cols))) * int64(sizesOf(v).parts)
 	if n > 1<<31-1 {
 		return groups, nil, fmt.Errorf("%d workgroups exceed %d: %w", n, 1<<31-1, backend.ErrUnsupported)
 	}
@@ -153,25 +156,28 @@ func expand(t dtype.Type) *spec.Variant {
 		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("NARROW_ROWS", 2),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
-	return x
+	return singles.sized(x, expandKind, rows, cols)
 }
+
+// singles is the sizes of kernels for single entries whose warps take two rows where columns are few.
+var singles = sizes{packing: packing{1, plainPack}, narrowRows: 2}
 
 // element is element.cu.
 func element() *spec.Variant {
 	const rows, cols, warpCols, depth, slots = 128, 64, 16, 64, mostN
 	stage := up16(slots*(rows+1)*8) + up16(cols*4*(depth+1))
-	return cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage, []spec.Const{
+	return singles.sized(cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage, []spec.Const{
 		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("WARP_COLS", warpCols),
 		spec.Define("DEPTH", depth), spec.Define("SLOTS", slots), spec.Define("NARROW_ROWS", 2),
-	})
+	}), elementKind, rows, cols)
 }
 
 // scalarCUDA is scalar.cu.
 func scalarCUDA(t dtype.Type) *spec.Variant {
 	const warps = 4
-	return cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0, []spec.Const{
+	return of(anyTall, plainPack).sized(cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0, []spec.Const{
 		spec.Define("V", anyTall), spec.Define("PACK", plainPack), spec.Define("ROWS", 8*warps), spec.Define("COLS", 128), spec.Define("WARPS", warps),
-	})
+	}), scalarKind, 8*warps, 128)
 }
 
 func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts []spec.Const) *spec.Variant {
@@ -197,16 +203,15 @@ func onHopper(x *spec.Variant) {
 // Tiles whose cluster shares A's columns have a cluster each. It sets the parameters that this decides.
 func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap) {
 	most := max(1, p.Caps.Units/2) // clusters
-	shapes := []tileShape{{256, 1, 2, 33.5}, {128, 2, 1, 22.5}, {128, 1, 1, 18.5}, {64, 1, 1, 16.3}}
-	wide := groupCols
+	shapes, wide := clusterTiles, groupCols
 	if p.N <= 64 {
-		wide, shapes = 64, []tileShape{{128, 1, 1, 13.2}, {64, 1, 1, 11.5}}
+		shapes, wide = narrowTiles, 64
 	}
 	least := math.Inf(1)
 	for _, t := range shapes {
 		tiles := spec.Ceil(p.M, t.rows*t.down) * spec.Ceil(p.N, wide*t.across)
 		turns := spec.Ceil(tiles, most)
-		if cost := t.cost * float64(turns); cost < least {
+		if cost := t.cost(wide) * float64(turns); cost < least {
 			least = cost
 			x.tall, x.wide = uint32(t.rows), spec.Flag(t.down*t.across == 1)
 			if x.wide == 0 {
@@ -221,15 +226,42 @@ func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backen
 }
 
 // tileShape is how the two blocks of a cluster compute at a time: the rows of a block's tile, and how many tiles are below and
-// beside each other, one if both compute the same; and the microseconds that it takes for 4096 columns of A on an H200.
-type tileShape struct {
-	rows, down, across int
-	cost               float64
+// beside each other, one if both compute the same.
+type tileShape struct{ rows, down, across int }
+
+// clusterTiles are the tiles of clusters, narrowTiles those for up to 64 columns.
+var (
+	clusterTiles = []tileShape{{256, 1, 2}, {128, 2, 1}, {128, 1, 1}, {64, 1, 1}}
+	narrowTiles  = []tileShape{{128, 1, 1}, {64, 1, 1}}
+)
+
+// clusterCost is what a cluster takes for a tile, in nanoseconds.
+type clusterCost struct {
+	Step float64 `json:"step_ns"` // 64 columns of A
 }
+
+// clusterCosts are the device model's, by shapes and columns.
+var clusterCosts = sync.OnceValue(func() map[tileShape][2]float64 {
+	costs := map[tileShape][2]float64{}
+	of := func(t tileShape, cols int) float64 {
+		name := fmt.Sprintf("nm/group24/%dx%d", t.rows*t.down, cols*t.across)
+		return model.Kernel[clusterCost](backend.CodePTX, name).Step
+	}
+	for _, t := range clusterTiles {
+		costs[t] = [2]float64{of(t, groupCols)}
+	}
+	for _, t := range narrowTiles {
+		costs[t] = [2]float64{costs[t][0], of(t, 64)}
+	}
+	return costs
+})
+
+// cost is what a cluster takes for tiles of so many columns.
+func (t tileShape) cost(cols int) float64 { return clusterCosts()[t][spec.Flag(cols < groupCols)] }
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.
 func cudaTile(v *spec.Variant, of nm.Pattern, p spec.Problem, rows, cols int) (int, int) {
-	each := v.Const("NARROW_ROWS") * v.Local[0] / 32
+	each := sizesOf(v).narrowRows * v.Local[0] / 32
 	if each == 0 {
 		return rows, cols
 	}

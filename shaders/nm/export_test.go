@@ -17,7 +17,7 @@ func CoopVariants(sub uint32) []*spec.Variant {
 }
 
 // Is24 tells whether a variant takes 2:4 alone.
-func Is24(v *spec.Variant) bool { return packs24(v.Const("PACK")) }
+func Is24(v *spec.Variant) bool { return packs24(sizesOf(v).order) }
 
 // Clusters tells whether a variant's workgroups work in clusters, whose grid cannot be bent.
-func Clusters(v *spec.Variant) bool { return v.Const("PACK") == groupPack }
+func Clusters(v *spec.Variant) bool { return sizesOf(v).order == groupPack }

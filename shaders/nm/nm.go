@@ -47,7 +47,7 @@ var Format = &spec.Format{
 		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
 	},
-	Packing: []string{"V", "PACK"}, Encode: encode, EncodePart: encodePart, Adopt: adopt, Launch: launch,
+	Encode: encode, EncodePart: encodePart, Adopt: adopt, Launch: launch,
 	Suited: suited,
 }
 
@@ -142,8 +142,8 @@ func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, erro
 
 // takes tells whether a variant takes matrices of a pattern.
 func takes(v *spec.Variant, p nm.Pattern) bool {
-	switch tall := int(v.Const("V")); {
-	case packs24(v.Const("PACK")):
+	switch tall := int(sizesOf(v).unit); {
+	case packs24(sizesOf(v).order):
 		return p == nm.Sparse24
 	case p.W&(p.W-1) != 0: // its logarithm is a parameter
 		return false
@@ -159,7 +159,7 @@ func takes(v *spec.Variant, p nm.Pattern) bool {
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	values, places := m.Values, m.Index
-	packing := v.Const("PACK")
+	packing := sizesOf(v).order
 	var err error
 	switch {
 	case packs24(packing):
@@ -171,12 +171,12 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, e
 		return nil, refused(v, err)
 	}
 	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, int(v.Const("ROWS")))), Panel: m.V, Format: m, Stats: m.Stats(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, v.Tile.Rows)), Panel: m.V, Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
 	}
 	if m.V == 1 { // whole groups of B are brought for all the rows of a workgroup
-		e.Stats.Gathers, e.Stats.Staged = int64(spec.Ceil(m.Rows, int(v.Const("ROWS"))))*int64(m.Cols), true
-	} else if v.Const("V") == uint32(m.V) { // each row once for a panel
+		e.Stats.Gathers, e.Stats.Staged = int64(spec.Ceil(m.Rows, v.Tile.Rows))*int64(m.Cols), true
+	} else if sizesOf(v).unit == uint32(m.V) { // each row once for a panel
 		e.Stats.Staged = true
 	}
 	e.Stats.StoredBytes = e.Bytes()
@@ -185,10 +185,10 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, e
 
 // detect returns the cheapest pattern that a obeys and the variant takes.
 func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, error) {
-	if packs24(v.Const("PACK")) {
+	if packs24(sizesOf(v).order) {
 		return nm.Sparse24, nm.Fills24(a)
 	}
-	s := nm.Search{V: int(v.Const("V")), MinFill: nm.DefaultFill}
+	s := nm.Search{V: int(sizesOf(v).unit), MinFill: nm.DefaultFill}
 	switch s.V {
 	case 1:
 		s.W = 1
@@ -203,7 +203,6 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	v = suited(v, e, p)
 	x, groups, maps, err := Lay(v, obeyed(e), p, argB)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
@@ -229,11 +228,11 @@ func Lay(v *spec.Variant, of nm.Pattern, p spec.Problem, b int) (x Params, group
 		rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta),
 		cols: uint32(p.K), groups: uint32(shape.Groups), keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(of.V),
 	}
-	if v.Unit.Source == "few24.cu" {
+	if sizesOf(v).parts > 0 {
 		groups, maps, err = few(v, p, b, &x)
 		return x, groups, maps, err
 	}
-	if v.Const("PACK") == groupPack {
+	if sizesOf(v).order == groupPack {
 		groups, maps = clusters(p, b, &x)
 		return x, groups, maps, nil
 	}
@@ -245,7 +244,7 @@ func Lay(v *spec.Variant, of nm.Pattern, p spec.Problem, b int) (x Params, group
 
 // tile returns the rows and columns of C that a workgroup computes.
 func tile(v *spec.Variant, of nm.Pattern, p spec.Problem) (rows, cols int) {
-	rows, cols = int(v.Const("ROWS")), int(v.Const("COLS"))
+	rows, cols = v.Tile.Rows, v.Tile.Cols
 	if v.Code == backend.CodePTX {
 		return cudaTile(v, of, p, rows, cols)
 	}

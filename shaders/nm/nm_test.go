@@ -186,7 +186,7 @@ func TestClusterGrid(t *testing.T) {
 			}
 			for _, n := range []int{1, 64, 65, 512, 2048, 5000} {
 				for _, units := range []int{0, 1, 7, 132} {
-					l, err := nm.Format.Launch(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: dtype.F32, Caps: backend.Caps{Units: units}})
+					l, err := nm.Format.LaunchSuited(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: dtype.F32, Caps: backend.Caps{Units: units}})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -20,6 +20,21 @@ const (
 	GroupPack = groupPack // for group24.cu
 )
 
+// Resized makes a variant of Variants24 one of such a kernel, of no unit.
+func Resized(v *spec.Variant) {
+	s := sizesOf(v)
+	s.unit = 0
+	v.Shape, v.Packing, v.Tile.Panel = s, s.packing, 0
+}
+
+// Order returns how such a variant has values and places lie.
+func Order(v *spec.Variant) uint32 { return sizesOf(v).order }
+
+// Plain completes a variant of such a kernel that has no order of its own.
+func Plain(v *spec.Variant, kind *spec.Kind, rows, cols uint32) *spec.Variant {
+	return of(0, plainPack).sized(v, kind, rows, cols)
+}
+
 // Variants24 returns the variants for CUDA of 2:4 matrices: their constants, and what they need.
 func Variants24(t dtype.Type) []*spec.Variant {
 	return []*spec.Variant{sparseGroups(t), sparseWarps(t, 128, 128, 2, 64, 64)}

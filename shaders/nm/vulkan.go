@@ -53,7 +53,7 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant() *spec.Variant {
-	return c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
+	return of(c.v, plainPack).sized(c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: []spec.Const{
 			{Name: "ROWS", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
 			{Name: "TK", ID: 4, Value: c.K},
@@ -62,31 +62,33 @@ func (c coop) variant() *spec.Variant {
 			spec.Define("V", c.v), spec.Define("PACK", plainPack),
 		},
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
-	})
+	}), coopKind, c.v, c.cols)
 }
 
 // lanes is lanes.comp for matrix units of `rows` rows: workgroups of down by across subgroups.
 func lanes(rows, down, across uint32) *spec.Variant {
-	return lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "lanes.spv", rows, down, across, nil, []spec.Const{
+	v := lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "lanes.spv", rows, down, across, nil, []spec.Const{
 		spec.Define("V", rows), spec.Define("PACK", lanePack),
 	})
+	return of(rows, lanePack).sized(v, lanesKind, rows, 64*across)
 }
 
 // gathered is gather.comp.
 func gathered() *spec.Variant {
 	const rows, cols = 16, 64
-	return spec.LanesVariant("vulkan_v16_lanes", 1, 16*rows*(cols/4+1), spec.Variant{
+	return of(rows, lanePack).sized(spec.LanesVariant("vulkan_v16_lanes", 1, 16*rows*(cols/4+1), spec.Variant{
 		Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("V", rows),
 			spec.Define("PACK", lanePack)},
 		Unit: spec.Unit{Source: "gather.comp", Blob: "gather.spv"},
-	})
+	}), gatherKind, rows, cols)
 }
 
 // lanes24 is lanes.comp for 2:4.
 func lanes24(rows, down, across uint32) *spec.Variant {
-	return lanesVariant("vulkan_24", "lanes24.spv", rows, down, across, map[string]string{"SPARSE24": "1"}, []spec.Const{
+	v := lanesVariant("vulkan_24", "lanes24.spv", rows, down, across, map[string]string{"SPARSE24": "1"}, []spec.Const{
 		spec.Define("V", 1), spec.Define("PACK", warpPack),
 	})
+	return of(1, warpPack).sized(v, lanes24Kind, rows, 64*across)
 }
 
 func lanesVariant(name, blob string, rows, down, across uint32, defines map[string]string, consts []spec.Const) *spec.Variant {
@@ -119,16 +121,18 @@ const (
 )
 
 func vectorVulkan(t dtype.Type) *spec.Variant {
-	return scalarVulkan("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
+	v := scalarVulkan("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
 		{Name: "STAGE", ID: 1, Value: vectorStage}, spec.Define("ROWS", anyTall), spec.Define("COLS", 4*vectorLocal),
 	})
+	return of(anyTall, plainPack).sized(v, scalarKind, anyTall, 4*vectorLocal)
 }
 
 func elementVulkan(t dtype.Type) *spec.Variant {
-	return scalarVulkan("element", 1, t, elementLocal, elementShared, []spec.Const{
+	v := scalarVulkan("element", 1, t, elementLocal, elementShared, []spec.Const{
 		{Name: "QUADS", ID: 1, Value: elementQuads}, {Name: "DEPTH", ID: 2, Value: elementDepth},
 		spec.Define("ROWS", elementLocal), spec.Define("COLS", 4*elementQuads),
 	})
+	return of(1, plainPack).sized(v, elementKind, elementLocal, 4*elementQuads)
 }
 
 func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, consts []spec.Const) *spec.Variant {

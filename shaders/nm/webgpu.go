@@ -20,13 +20,13 @@ func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		vs = append(vs,
-			webgpuVariant("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
+			of(anyTall, plainPack).sized(webgpuVariant("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
 				spec.Define("STAGE", vectorStage), spec.Define("ROWS", anyTall), spec.Define("COLS", 4*vectorLocal),
-			}),
-			webgpuVariant("element", 1, t, elementLocal, elementShared, []spec.Const{
+			}), scalarKind, anyTall, 4*vectorLocal),
+			of(1, plainPack).sized(webgpuVariant("element", 1, t, elementLocal, elementShared, []spec.Const{
 				spec.Define("QUADS", elementQuads), spec.Define("DEPTH", elementDepth), spec.Define("PITCH", elementDepth+1), spec.Define("CELLS", elementQuads*(elementDepth+1)),
 				spec.Define("ROWS", elementLocal), spec.Define("COLS", 4*elementQuads),
-			}))
+			}), elementKind, elementLocal, 4*elementQuads))
 	}
 	return vs
 }

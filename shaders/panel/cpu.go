@@ -38,13 +38,14 @@ func At(args [][]byte, i uint32) Span {
 // Locate tells a workgroup, from arguments, parameters and its position, its work on panels of v rows.
 type Locate func(args [][]byte, block []byte, at [3]uint32, v int) (w Group, ok bool)
 
-// CPU returns the variants for the CPU, with constants of the kernel's own. A workgroup has CPUCols columns.
-func CPU(locate Locate, own ...spec.Const) []*spec.Variant {
+// CPU returns the variants for the CPU, as Vulkan does. A workgroup has CPUCols columns.
+func CPU(locate Locate, align uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range []uint32{8, 16} {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			consts := append([]spec.Const{spec.Define("V", v), spec.Define("COLS", CPUCols)}, own...)
-			vs = append(vs, spec.CPU(fmt.Sprintf("cpu_v%d_%v", v, t), t, cpuFunc(int(v), t, locate), consts...))
+			consts := append([]spec.Const{spec.Define("V", v), spec.Define("COLS", CPUCols)}, aligned(align)...)
+			x := spec.CPU(fmt.Sprintf("cpu_v%d_%v", v, t), t, cpuFunc(int(v), t, locate), consts...)
+			vs = append(vs, Shape{Packing: Packing{V: int(v), Align: int(align)}}.sized(x, cpuKind, CPUCols))
 		}
 	}
 	return vs

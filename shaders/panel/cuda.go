@@ -30,38 +30,53 @@ func Overlapping(x *spec.Variant) *spec.Variant {
 
 // Gathered is panel_gather.cuh, the function entry of kernel.cu: panels of v rows, an instruction of k = step,
 // 64·chunks columns, warps a block, three stages of copies in flight.
-func Gathered(entry, name string, t dtype.Type, v, step, chunks, warps uint32, own ...spec.Const) *spec.Variant {
-	x := CUDA(entry, "kernel.cu", name, t, warps, slices.Concat([]spec.Const{spec.Define("V", v)}, own, []spec.Const{
+func Gathered(entry, name string, t dtype.Type, v, step, chunks, warps, align uint32) *spec.Variant {
+	x := CUDA(entry, "kernel.cu", name, t, warps, slices.Concat([]spec.Const{spec.Define("V", v)}, aligned(align), []spec.Const{
 		spec.Define("STEP", step), spec.Define("CHUNKS", chunks), spec.Define("WARPS", warps),
 		spec.Define("STAGES", 3), spec.Define("COLS", 64*chunks),
 	}))
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, step, t)}
-	return x
+	return Shape{Packing: Packing{V: int(v), Align: int(align)}, Warps: int(warps)}.gathered(x, gatherKind, 64*chunks)
+}
+
+// gathered completes a variant whose warps share a panel, with columns of their own.
+func (x Shape) gathered(v *spec.Variant, kind *spec.Kind, cols uint32) *spec.Variant {
+	x.sized(v, kind, cols)
+	v.Tile.Rows = x.V
+	return v
+}
+
+// aligned is the constant that says to what vectors are padded, where the format does not.
+func aligned(align uint32) []spec.Const {
+	if align == 0 {
+		return nil
+	}
+	return []spec.Const{spec.Define("ALIGN", align)}
 }
 
 // TF32 is panel_tf32.cuh, the function entry of tf32.cu, for panels of 8 rows.
-func TF32(entry string, own ...spec.Const) *spec.Variant {
+func TF32(entry string, align uint32) *spec.Variant {
 	const warps, chunks = 4, 2
-	consts := slices.Concat([]spec.Const{spec.Define("V", 8)}, own, []spec.Const{
+	consts := slices.Concat([]spec.Const{spec.Define("V", 8)}, aligned(align), []spec.Const{
 		spec.Define("STEP", 8), spec.Define("CHUNKS", chunks), spec.Define("WARPS", warps),
 		spec.Define("COLS", 32*chunks),
 	})
 	x := CUDA(entry, "tf32.cu", "cuda_v8_tf32", dtype.TF32, warps, consts)
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 8, dtype.TF32)}
-	return x
+	return Shape{Packing: Packing{V: 8, Align: int(align)}, Warps: warps}.gathered(x, tf32Kind, 32*chunks)
 }
 
 // Unroll is the vectors that Scalar's kernel takes at a time.
 const Unroll = 4
 
 // Scalar is panel_scalar.cuh, the function entry of scalar.cu, for panels of v rows in f32.
-func Scalar(entry string, v uint32, own ...spec.Const) *spec.Variant {
+func Scalar(entry string, v, align uint32) *spec.Variant {
 	const warps = 4
-	consts := slices.Concat([]spec.Const{spec.Define("V", v)}, own, []spec.Const{
+	consts := slices.Concat([]spec.Const{spec.Define("V", v)}, aligned(align), []spec.Const{
 		spec.Define("STEP", 8), spec.Define("CHUNKS", 1), spec.Define("UNROLL", Unroll), spec.Define("WARPS", warps),
 		spec.Define("COLS", 128),
 	})
 	x := CUDA(entry, "scalar.cu", fmt.Sprintf("cuda_v%d_f32", v), dtype.F32, warps, consts)
 	x.Unit.Defines["EPILOGUE"] = "1" // it is faster with that code than without: ptxas
-	return x
+	return Shape{Packing: Packing{V: int(v), Align: int(align)}, Warps: warps}.gathered(x, scalarKind, 128)
 }

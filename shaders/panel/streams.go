@@ -36,21 +36,23 @@ func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	x.Shared = stages*window*cols*2 + 16*stages // windows and barriers
 	x.Need.Shared = x.Shared
-	return x
+	of := Packing{V: int(v), Align: stepVectors, Window: window, Ring: stages * window, Span: 3}
+	return Shape{Packing: of, Warps: warps, Cluster: 2}.gathered(x, hopperKind, cols)
 }
 
 // InStreams tells whether a variant is one that Hopper made.
-func InStreams(v *spec.Variant) bool { return v.Const("RING") > 0 }
+func InStreams(v *spec.Variant) bool { return v.Kind == hopperKind }
 
 // LaunchStreams lays a problem out for such a variant: clusters that take tiles in turn. block makes a format's parameters.
 func LaunchStreams(v *spec.Variant, e *spec.Packed, p spec.Problem, block func(Params) []byte) spec.Launch {
 	panels := e.Work.(Work).Panels
-	cluster := int(v.Const("CLUSTER"))
-	across, streams := spec.Ceil(p.N, int(v.Const("COLS"))), spec.Ceil(panels, lists(v))
+	s := ShapeOf(v)
+	cluster := s.Cluster
+	across, streams := spec.Ceil(p.N, v.Tile.Cols), spec.Ceil(panels, lists(v))
 	each, turns := streamsOfBlock(v, p, streams, across)
 	tiles := spec.Ceil(streams, each*cluster) * across
 	clusters := spec.Ceil(tiles, max(1, turns))
-	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB), TileRows: v.Const("WINDOW") / v.Const("CLUSTER")}
+	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB), TileRows: uint32(s.Window / s.Cluster)}
 	return spec.Launch{Workspace: spec.NoWorkspace, Passes: []spec.Pass{{
 		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(newParams(e, p, panels, uint32(each))), Maps: []backend.TileMap{b},
 	}}}
@@ -59,7 +61,7 @@ func LaunchStreams(v *spec.Variant, e *spec.Packed, p spec.Problem, block func(P
 // streamsOfBlock returns the streams that a block takes at a time, at most as many as it has warps, and how often all that
 // run at once take a tile. Each block reads all of B's rows; fewer streams of each let more blocks share the work.
 func streamsOfBlock(v *spec.Variant, p spec.Problem, streams, across int) (each, turns int) {
-	most, cluster := int(v.Const("WARPS")), int(v.Const("CLUSTER"))
+	most, cluster := ShapeOf(v).Warps, ShapeOf(v).Cluster
 	atOnce := max(1, p.Caps.Units/cluster)
 	turnsOf := func(each int) int { return spec.Ceil(spec.Ceil(streams, each*cluster)*across, atOnce) }
 	turns = turnsOf(most)
@@ -89,12 +91,13 @@ func streamArrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v
 		return err
 	}
 	slots := int64(s.steps) * streamRows * stepVectors
-	perCluster := int(v.Const("WARPS") * v.Const("CLUSTER"))
+	of := ShapeOf(v)
+	perCluster := of.Warps * of.Cluster
 	e.Stats = formats.Stats{
 		Slots: slots, MACs: slots, Gathers: int64(m.Cols * (len(s.rows) / lists(v)) / perCluster), Staged: true, // in proportion: it may be of a sample
 		Longest: int64(s.most) * stepVectors,
 	}
-	e.Items = int64(spec.Ceil(len(s.rows)/lists(v), int(v.Const("WARPS")))) // a block's
+	e.Items = int64(spec.Ceil(len(s.rows)/lists(v), of.Warps)) // a block's
 	e.Stats.StoredBytes = e.Bytes()
 	if slots > 0 {
 		e.Stats.Fill = float64(e.NNZ) / float64(slots)
@@ -105,7 +108,8 @@ func streamArrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v
 // newStreams deals a matrix's vectors to steps, streams in parallel, and packs them.
 func newStreams[T formats.Value](m *Matrix[T], v *spec.Variant) (*streams[T], error) {
 	lists := lists(v)
-	d := dealer{window: int(v.Const("WINDOW")), span: int(v.Const("SPAN")), ring: int(v.Const("RING")), cols: m.Cols}
+	of := ShapeOf(v)
+	d := dealer{window: of.Window, span: of.Span, ring: of.Ring, cols: m.Cols}
 	windows := spec.Ceil(m.Cols, d.window)
 	s := &streams[T]{rows: pairUp(m, lists)}
 	count := len(s.rows) / lists
@@ -215,7 +219,7 @@ func streamSlot(step, r, k int) int {
 }
 
 // lists is how many panels a stream has.
-func lists(v *spec.Variant) int { return streamRows / int(v.Const("V")) }
+func lists(v *spec.Variant) int { return streamRows / ShapeOf(v).V }
 
 // dealtStep is the vectors of each panel of a stream that a step multiplies, and where in the ring their rows are; -1
 // is no vector.

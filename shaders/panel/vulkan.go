@@ -28,16 +28,16 @@ var coops = []coop{
 	{v: 16, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64, stage: 16},
 }
 
-// Vulkan returns the variants for Vulkan, with constants of the kernel's own. Its sources are
+// Vulkan returns the variants for Vulkan, with vectors padded to a multiple, where the format does not say it. Its sources are
 // kernel_coop.comp and kernel.comp.
-func Vulkan(own ...spec.Const) []*spec.Variant {
+func Vulkan(align uint32) []*spec.Variant {
 	vs := []*spec.Variant{lanes(8, 1), windowLanes(256, 16), lanes(16, 1)}
 	for _, c := range coops {
-		vs = append(vs, c.variant(own))
+		vs = append(vs, c.variant(align))
 	}
 	for _, v := range []uint32{8, 16} {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			vs = append(vs, scalarVulkan(v, t, own))
+			vs = append(vs, scalarVulkan(v, t, align))
 		}
 	}
 	return vs
@@ -45,11 +45,11 @@ func Vulkan(own ...spec.Const) []*spec.Variant {
 
 // Coops returns the cooperative-matrix variants made over for a subgroup size, so that a driver that
 // computes any tile can run those of all vendors.
-func Coops(sub uint32, own ...spec.Const) []*spec.Variant {
+func Coops(sub, align uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, c := range coops {
 		c.Sub = sub
-		vs = append(vs, c.variant(own))
+		vs = append(vs, c.variant(align))
 	}
 	return vs
 }
@@ -71,43 +71,45 @@ func (c coop) sharedWords() uint32 {
 	return max(2*stage, c.v*c.subs*(c.cols/c.subs/4+1))
 }
 
-func (c coop) variant(own []spec.Const) *spec.Variant {
-	return c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
+func (c coop) variant(align uint32) *spec.Variant {
+	return Shape{Packing: Packing{V: int(c.v), Align: int(align)}}.sized(c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: append([]spec.Const{
 			{Name: "V", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
 			{Name: "TK", ID: 4, Value: c.K},
 			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
-		}, own...),
+		}, aligned(align)...),
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
-	})
+	}), coopKind, c.cols)
 }
 
 // lanes is kernel_lanes.comp: panels of v rows by 64·chunks columns.
 func lanes(v, chunks uint32) *spec.Variant {
 	shared := v * (16*chunks + 1)
-	return spec.LanesVariant(fmt.Sprintf("vulkan_v%d_lanes%d", v, 64*chunks), 1, 16*shared, spec.Variant{
+	of := Packing{V: int(v), Align: stepVectors, Lanes: true}
+	return Shape{Packing: of}.sized(spec.LanesVariant(fmt.Sprintf("vulkan_v%d_lanes%d", v, 64*chunks), 1, 16*shared, spec.Variant{
 		Consts: []spec.Const{
 			{Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
 			{Name: "SHARED", ID: 3, Value: shared},
 			spec.Define("COLS", 64*chunks), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "lanes.spv"},
-	})
+	}), lanesKind, 64*chunks)
 }
 
 // windowLanes is kernel_window.comp: windows of `window` rows of B, subgroups of two panels, of 8 rows.
 func windowLanes(window, warps uint32) *spec.Variant {
 	const v, pitch, panels = 8, 10, 2
 	shared := max(window*pitch, warps*v*(16+1))
-	return spec.LanesVariant(fmt.Sprintf("vulkan_v%d_window%d", v, window), warps, 16*shared, spec.Variant{
+	of := Packing{V: v, Align: stepVectors, Window: int(window), Lanes: true}
+	return Shape{Packing: of, Warps: int(warps), Panels: panels}.sized(spec.LanesVariant(fmt.Sprintf("vulkan_v%d_window%d", v, window), warps, 16*shared, spec.Variant{
 		Consts: []spec.Const{
 			{Name: "V", ID: 1, Value: v}, {Name: "WARPS", ID: 2, Value: warps}, spec.Define("PANELS", panels),
 			{Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
 			spec.Define("COLS", 64), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_window.comp", Blob: "window.spv"},
-	})
+	}), windowKind, 64)
 }
 
 // The scalar kernels' workgroup: enough for 256 columns.
@@ -119,14 +121,14 @@ const (
 // scalarShared is the shared memory of a scalar kernel: a stage's values and columns, and sums.
 func scalarShared(v uint32) uint32 { return 4*scalarStage*(v+1) + 16*scalarLocal }
 
-func scalarVulkan(v uint32, t dtype.Type, own []spec.Const) *spec.Variant {
-	return spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
+func scalarVulkan(v uint32, t dtype.Type, align uint32) *spec.Variant {
+	return Shape{Packing: Packing{V: int(v), Align: int(align)}}.sized(spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
 		In: t, Need: spec.Need{Shared: scalarShared(v)}, Local: spec.Line(scalarLocal),
 		Consts: append([]spec.Const{
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v},
 			{Name: "STAGE", ID: 2, Value: scalarStage},
 			spec.Define("COLS", 4*scalarLocal),
-		}, own...),
+		}, aligned(align)...),
 		Unit: spec.GLSL("kernel.comp", "scalar", t),
-	})
+	}), scalarKind, 4*scalarLocal)
 }

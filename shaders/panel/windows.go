@@ -36,12 +36,14 @@ func Staged(entry string, t dtype.Type, window, warps, panels, stages, depth uin
 	lists := 4 * warps * panels * (StagedMaxCols/window + 1)
 	x.Shared = stages*window*pitch + warps*panels*depth*(16*v*2+32) + lists
 	x.Need.Shared = x.Shared + 256 // the barriers
-	return x
+	of := Packing{V: v, Align: stepVectors, Window: int(window)}
+	return Shape{Packing: of, Warps: int(warps), Panels: int(panels)}.sized(x, stagedKind, 64)
 }
 
 // StagedTile returns the panels and the columns of C that a block of a staged kernel computes.
 func StagedTile(v *spec.Variant) (panels, cols int) {
-	return int(v.Const("PANELS") * v.Const("WARPS")), int(v.Const("COLS"))
+	s := ShapeOf(v)
+	return s.Panels * s.Warps, v.Tile.Cols
 }
 
 // errTooLarge: more value slots than 32-bit indices reach, once lists are padded.
@@ -96,11 +98,12 @@ func Arrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec
 	if InStreams(v) {
 		return streamArrays(e, m, rows, v)
 	}
-	w, err := cut(&m, int(v.Const("WINDOW")), v.Const("LANES") > 0)
+	of := ShapeOf(v)
+	w, err := cut(&m, of.Window, of.Lanes)
 	if err != nil {
 		return err
 	}
-	if err := setArrays(e, len(m.Ptr)-1, w.ptr, rows, w.local, inOrder(w.values, m.V, v.Const("LANES") > 0), w.mask); err != nil {
+	if err := setArrays(e, len(m.Ptr)-1, w.ptr, rows, w.local, inOrder(w.values, m.V, of.Lanes), w.mask); err != nil {
 		return err
 	}
 	perBlock, _ := StagedTile(v)

@@ -62,7 +62,7 @@ func limits(panels []Span) (heavy int64, part uint32) {
 func Lists[T formats.Value](e *spec.Packed, v *spec.Variant, panels []Span, rows, columns []uint32, values []T, mask []uint32) error {
 	list, err := newWork(e, v, panels, rows)
 	if err == nil {
-		e.Arrays = arrays(list, columns, inOrder(values, int(v.Const("V")), v.Const("LANES") > 0), mask)
+		e.Arrays = arrays(list, columns, inOrder(values, ShapeOf(v).V, ShapeOf(v).Lanes), mask)
 	}
 	return err
 }
@@ -129,8 +129,8 @@ const mostWorkspace = 1 << 28
 // block makes a format's parameters.
 func Launch(v *spec.Variant, e *spec.Packed, p spec.Problem, lay func(records int) ([3]uint32, error), block func(Params) []byte) (spec.Launch, error) {
 	w := e.Work.(Work)
-	l := spec.Launch{Workspace: int64(w.Slots) * int64(v.Const("V")) * int64(sumsLD(p.N)) * 4}
-	quads := int64(v.Const("V")) * int64(sumsLD(p.N)/4)
+	l := spec.Launch{Workspace: int64(w.Slots) * int64(ShapeOf(v).V) * int64(sumsLD(p.N)) * 4}
+	quads := int64(ShapeOf(v).V) * int64(sumsLD(p.N)/4)
 	sums, err := spec.Fold(int64(w.Heavy), int(min(math.MaxInt32, spec.Ceil(quads, int64(v.Local[0])))))
 	whole := w.Heavy > 0 && (err != nil || l.Workspace > mostWorkspace || p.CheckBinding(v, "the workspace", l.Workspace) != nil)
 	first := Params{Panels: uint32(w.Parts)}

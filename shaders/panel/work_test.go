@@ -115,8 +115,8 @@ func TestUniformIsWhole(t *testing.T) {
 // TestLaunchWork: sums of parts are added up by a second pass, whose workspace has room for them; where that would be too large, panels are
 // taken whole.
 func TestLaunchWork(t *testing.T) {
-	v := CUDA("cvse", "scalar.cu", "x", dtype.F32, 4, []spec.Const{spec.Define("V", 8)})
-	wgpu := &spec.Variant{Code: backend.CodeWGSL, Local: v.Local, Consts: v.Consts}
+	v := Scalar("cvse", 8, 0)
+	wgpu := &spec.Variant{Code: backend.CodeWGSL, Local: v.Local, Shape: v.Shape}
 	panels := []Span{{0, 9000, 0}, {9000, 9001, 8}, {9001, 9002, 16}, {9002, 9003, 24}, {9003, 9004, 32}}
 	e := &spec.Packed{Stats: formats.Stats{}}
 	if _, err := newWork(e, v, panels, nil); err != nil {

@@ -48,7 +48,7 @@ func (c coop) variant(p rfx.P) *spec.Variant {
 		c.cols = 32 // one tile a subgroup: the driver compiles two for half a minute
 	}
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
-	return spec.SPIRV(fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), spec.Variant{
+	return sizes{p: p, v: int(c.rows())}.sized(spec.SPIRV(fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), spec.Variant{
 		Need: spec.Need{
 			Int8: true, Shared: 4 * c.sharedWords(p),
 			Shapes: []backend.MatrixShape{c.Shape(dtype.S8)},
@@ -59,8 +59,9 @@ func (c coop) variant(p rfx.P) *spec.Variant {
 			constant("SWAP", 5, spec.Flag(c.swap)), constant("COLS", 6, c.cols), constant("SUBS", 7, c.subs),
 			constant("SHARED", 8, c.sharedWords(p)), spec.Define("BITS", uint32(p)), spec.Define("WARPS", 1),
 		},
-		Unit: spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop_p%d.spv", p)},
-	})
+		Unit:  spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop_p%d.spv", p)},
+		Shape: uint32(1),
+	}), panelsKind, c.cols)
 }
 
 // Coops returns these variants made over for a subgroup size and for a tile of columns a subgroup, so that a driver

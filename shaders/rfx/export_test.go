@@ -2,7 +2,6 @@ package rfx
 
 import (
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -14,5 +13,5 @@ func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) 
 	if kind(v) != Rows {
 		return packPanels(a, v, min(longest, mostVectors))
 	}
-	return pack(a, rfx.P(v.Const("BITS")), longest), nil
+	return pack(a, PrecisionOf(v), longest), nil
 }

@@ -31,6 +31,9 @@ func byPanels() []*spec.Variant {
 		s := *v
 		s.Name = strings.Replace(v.Name, "panels", "shuffled", 1)
 		s.Consts = append(slices.Clone(v.Consts), spec.Define("SHUFFLE", 1))
+		x := v.Packing.(sizes)
+		x.shuffled = true
+		x.sized(&s, shuffledKind, uint32(v.Tile.Cols))
 		vs = append(vs, v, &s)
 	}
 	return vs
@@ -39,14 +42,14 @@ func byPanels() []*spec.Variant {
 // cudaPanels is panel.cu for p: panels of 8 rows, an instruction of k = step, warps a workgroup, tiles of A that
 // are brought ahead.
 func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
-	return spec.PTX(fmt.Sprintf("cuda_panels_p%d", p), spec.Variant{
+	return sizes{p: p, v: 8}.sized(spec.PTX(fmt.Sprintf("cuda_panels_p%d", p), spec.Variant{
 		Entry: "rfx", Local: spec.Line(32 * warps),
 		Consts: []spec.Const{
 			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("STEP", step), spec.Define("WARPS", warps), spec.Define("STAGES", stages), spec.Define("COLS", 64),
 		},
 		Need: spec.Need{Shapes: []backend.MatrixShape{spec.Shape(16, 8, step, dtype.S8)}},
-		Unit: spec.Unit{Source: "panel.cu"},
-	})
+		Unit: spec.Unit{Source: "panel.cu"}, Shape: warps,
+	}), panelsKind, 64)
 }
 
 // mostVectors is what a piece of a panel may have: every sum of products of digits fits 32 bits, whatever they are.
@@ -63,7 +66,7 @@ const mostVectors = 1<<15 - rfx.Tile
 //
 // longest is a multiple of rfx.Tile, at most mostVectors; 0 leaves it to longestPanel.
 func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longest int) (*spec.Packed, error) {
-	p, v := rfx.P(variant.Const("BITS")), int(variant.Const("V"))
+	p, v := PrecisionOf(variant), panelRows(variant)
 	ranges := rfx.Rows(a)
 	m, listRanges, order, err := panels(a, ranges, variant)
 	if err != nil {
@@ -122,7 +125,7 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, variant *spe
 	if kind(variant) == Shuffled {
 		a, ranges = reordered(a, ranges, order)
 	}
-	if m, err = cvse.Encode(a, cvse.Options{V: int(variant.Const("V")), Align: rfx.Tile}); err != nil {
+	if m, err = cvse.Encode(a, cvse.Options{V: panelRows(variant), Align: rfx.Tile}); err != nil {
 		return nil, nil, nil, fmt.Errorf("kernel rfx: %w: %w", err, backend.ErrUnsupported)
 	}
 	for i := range len(m.VecPtr) - 1 {
@@ -134,7 +137,7 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, variant *spe
 // Slots returns the entries whose digits kernel requantise is to write for a variant, in the order of its argument: for
 // each tile of a panel, row and vector, the entry's number plus 1, or 0. It is nil for variants that take rows.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
-	v := int(variant.Const("V"))
+	v := panelRows(variant)
 	if kind(variant) == Rows || a.NNZ() == 0 {
 		return nil, nil
 	}
@@ -160,7 +163,7 @@ func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 
 // rowOrder returns the rows of a as panels have them, noRow where there is none.
 func rowOrder[T formats.Value](a *formats.CSR[T], variant *spec.Variant) ([]uint32, error) {
-	v := int(variant.Const("V"))
+	v := panelRows(variant)
 	if kind(variant) == Shuffled {
 		m, err := tiledcsr.Encode(a, tiledcsr.Options{Height: v})
 		if err != nil {

@@ -58,7 +58,7 @@ var Format = &spec.Format{
 			"c u32 written", "part u32 written"),
 		Params: spec.Params[params](), Variants: variants, Files: files,
 	},
-	Packing: []string{"BITS", "V", "SHUFFLE"}, Encode: encode, Launch: launch,
+	Encode: encode, Launch: launch,
 }
 
 // params is the parameter block.
@@ -117,6 +117,9 @@ func byRows() []*spec.Variant {
 			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local), Consts: bits}),
 			spec.SPIRV(name("vulkan"), gpu), spec.WGSL(name("webgpu"), web),
 			spec.Go(name("cpu"), dtype.F32, group(p), bits...))
+		for _, v := range vs[len(vs)-4:] {
+			sizes{p: p}.sized(v, rowsKind, 0)
+		}
 	}
 	return vs
 }
@@ -148,10 +151,10 @@ func KindOf(format string) Kind {
 
 // kind returns what a variant takes.
 func kind(v *spec.Variant) Kind {
-	switch {
-	case v.Const("V") == 0:
+	switch v.Kind {
+	case rowsKind:
 		return Rows
-	case v.Const("SHUFFLE") == 0:
+	case panelsKind:
 		return Panels
 	}
 	return Shuffled
@@ -163,7 +166,7 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 		return nil, err
 	}
 	for _, v := range variants {
-		if v.Met(caps) && rfx.P(v.Const("BITS")) == p && kind(v) == k {
+		if v.Met(caps) && PrecisionOf(v) == p && kind(v) == k {
 			return v, nil
 		}
 	}
@@ -206,7 +209,7 @@ func fits32(a formats.Sparse) error {
 var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFor[float32])
 
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	p := rfx.P(v.Const("BITS"))
+	p := PrecisionOf(v)
 	if kind(v) != Rows {
 		return packPanels(a, v, 0)
 	}
@@ -215,7 +218,7 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 
 // Layout is how a variant takes a B of k×n in fixed point.
 func Layout(v *spec.Variant, k, n int) quantise.Layout {
-	p := rfx.P(v.Const("BITS"))
+	p := PrecisionOf(v)
 	if kind(v) != Rows {
 		return quantise.NewDigits(k, n, p)
 	}
@@ -260,7 +263,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 // ofRows returns the variant for rows of the same p and device as one for panels.
 func ofRows(v *spec.Variant) *spec.Variant {
 	for _, x := range variants {
-		if x.Code == v.Code && x.Const("BITS") == v.Const("BITS") && kind(x) == Rows {
+		if x.Code == v.Code && PrecisionOf(x) == PrecisionOf(v) && kind(x) == Rows {
 			return x
 		}
 	}
@@ -271,7 +274,7 @@ func ofRows(v *spec.Variant) *spec.Variant {
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Split)
 	switch {
-	case rfx.P(v.Const("BITS")) != m.P || int(v.Const("V")) != m.V:
+	case PrecisionOf(v) != m.P || panelRows(v) != m.V:
 		return fmt.Errorf("a matrix encoded for p = %d and panels of %d rows", m.P, m.V)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)

@@ -44,7 +44,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 
 // panelShape is the shape of phase 0 for panels: a warp has an item.
 func panelShape(v *spec.Variant) shape {
-	return shape{per: int(v.Const("WARPS")), columns: int(v.Const("COLS"))}
+	return shape{per: int(v.Shape.(uint32)), columns: v.Tile.Cols} // of as many warps
 }
 
 // sumShape is the shape of phase 1: few items, many pieces each.

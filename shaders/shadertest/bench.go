@@ -102,7 +102,7 @@ func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Varia
 		}
 	}
 	ldb := (n + 7) &^ 7
-	l, err := k.Launch(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
+	l, err := k.LaunchSuited(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
 	must(err)
 	var args []backend.Buffer
 	arg := func(data []byte) {

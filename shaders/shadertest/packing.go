@@ -67,7 +67,7 @@ func (s *Suite) launch(t *testing.T) {
 	s.Packed(t, empty, func(v *spec.Variant, e *spec.Packed) {
 		p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, Out: v.Sums()}
 		for _, p.Caps.Units = range []int{0, 4, 1000} {
-			l, err := s.Format.Launch(v, e, p)
+			l, err := s.Format.LaunchSuited(v, e, p)
 			if err != nil {
 				t.Errorf("%s: %v", v.Name, err)
 			} else if s.Covers != nil && !s.Covers(v, p, l) {
@@ -75,12 +75,35 @@ func (s *Suite) launch(t *testing.T) {
 			}
 		}
 		p.N, p.Caps.Units = 0, 0
-		l, err := s.Format.Launch(v, e, p)
+		l, err := s.Format.LaunchSuited(v, e, p)
 		if err != nil || slices.Min(l.Passes[0].Groups[:]) != 0 {
 			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Passes, err)
 		}
 		Refuses(t, s.Format, v, e)
+		s.exact(t, v, e)
 	})
+}
+
+// exact: a launch runs the variant that it is given, whatever the number of columns, or refuses the problem.
+func (s *Suite) exact(t *testing.T, v *spec.Variant, e *spec.Packed) {
+	t.Helper()
+	for _, n := range []int{1, 8, 33, 64, 200, 1000} {
+		p := spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: v.Sums(), Caps: backend.Caps{Units: 132}}
+		l, err := s.Format.Launch(v, e, p)
+		if err != nil {
+			if !errors.Is(err, backend.ErrUnsupported) {
+				t.Errorf("%s, %d columns: %v", v.Name, n, err)
+			}
+			continue
+		}
+		pass := l.Passes[0]
+		if pass.Variant == v.Before {
+			pass = l.Passes[1]
+		}
+		if pass.Variant.Kind != v.Kind || pass.Variant.Tile != v.Tile {
+			t.Errorf("%s, %d columns: %s runs", v.Name, n, pass.Variant.Name)
+		}
+	}
 }
 
 // Refusal is a problem that a launch refuses, as the change of one that it takes.
@@ -97,7 +120,7 @@ func Refuses(t *testing.T, k *spec.Format, v *spec.Variant, e *spec.Packed, more
 	t.Helper()
 	good := spec.Problem{M: e.Rows, K: e.Cols, N: 5, LDB: 8, LDC: 5, Out: v.Sums(),
 		Caps: backend.Caps{MaxBinding: 1 << 20}}
-	if _, err := k.Launch(v, e, good); err != nil {
+	if _, err := k.LaunchSuited(v, e, good); err != nil {
 		t.Errorf("%s: %v", v.Name, err)
 	}
 	for _, r := range append([]Refusal{
@@ -118,7 +141,7 @@ func Refuses(t *testing.T, k *spec.Format, v *spec.Variant, e *spec.Packed, more
 		}
 		p := good
 		r.Change(&p)
-		_, err := k.Launch(v, e, p)
+		_, err := k.LaunchSuited(v, e, p)
 		Refused(t, v.Name+", "+r.Name, err, r.Unsupported)
 	}
 }

@@ -222,7 +222,7 @@ func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant,
 	if p.Caps.Code == 0 {
 		p.Caps = dev.Caps()
 	}
-	l, err := k.Launch(v, e, p)
+	l, err := k.LaunchSuited(v, e, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
-		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f,
-			spec.Define("PACK", nm.PlainPack), spec.Define("ROWS", cpuRows), spec.Define("COLS", cpuCols)))
+		vs = append(vs, nm.Plain(spec.CPU("cpu_"+t.String(), t, f,
+			spec.Define("PACK", nm.PlainPack), spec.Define("ROWS", cpuRows), spec.Define("COLS", cpuCols)), cpuKind, cpuRows, cpuCols))
 	}
 	return vs
 }

@@ -20,10 +20,15 @@ func cudaVariants() []*spec.Variant {
 		for _, v := range nm.Variants24(t) {
 			v.Name = strings.Replace(v.Name, "_24", "", 1)
 			v.Unit.Blob = v.Name + ".ptx"
+			nm.Resized(v)
+			v.Kind = sparse24Kind
+			if nm.Order(v) == nm.GroupPack {
+				v.Kind = group24Kind
+			}
 			v.Consts = slices.DeleteFunc(v.Consts, func(c spec.Const) bool { return c.Name == "V" }) // of nm's patterns
 			v.Entry = "sparse24r"
 			v.Unit.Defines["ENTRY"] = v.Entry
-			if v.Const("PACK") == nm.GroupPack { // beside the stages; the others gather where stages were
+			if nm.Order(v) == nm.GroupPack { // beside the stages; the others gather where stages were
 				v.Shared += 8 * gatherBytes
 				v.Need.Shared = v.Shared
 			}

@@ -18,14 +18,14 @@ const (
 func plainVariants(code backend.Code, prefix string, unit func(dtype.Type) spec.Unit) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
+		vs = append(vs, nm.Plain(&spec.Variant{
 			Name: prefix + "_" + t.String(), In: t, Code: code, Entry: "main", Local: [3]uint32{plainLocal, 1, 1},
 			Consts: []spec.Const{
 				{Name: "LOCAL", ID: 0, Value: plainLocal}, {Name: "LANES", ID: 1, Value: plainLanes}, spec.Define("PACK", nm.PlainPack),
 				spec.Define("ROWS", plainLocal/plainLanes), spec.Define("COLS", 4*plainLanes),
 			},
 			Unit: unit(t),
-		})
+		}, plainKind, plainLocal/plainLanes, 4*plainLanes))
 	}
 	return vs
 }

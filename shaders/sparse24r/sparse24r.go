@@ -34,11 +34,10 @@ var Format = &spec.Format{
 		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
 	},
-	Packing: []string{"PACK"},
-	Slots:   func(rows, cols int) int64 { return int64(rows) * int64(cols) / 2 },
-	Encode:  spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
-	Adopt:   spec.Adopter(arrange[half.F16], arrange[half.BF16], arrange[float32]),
-	Launch:  launch,
+	Slots:  func(rows, cols int) int64 { return int64(rows) * int64(cols) / 2 },
+	Encode: spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
+	Adopt:  spec.Adopter(arrange[half.F16], arrange[half.BF16], arrange[float32]),
+	Launch: launch,
 }
 
 const (
@@ -63,7 +62,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	values, places, order := slices.Clip(m.Pairs.Values), m.Pairs.Index, plainOrder[T]
-	if packing := v.Const("PACK"); packing != nm.PlainPack {
+	if packing := nm.Order(v); packing != nm.PlainPack {
 		var err error
 		if values, places, err = nm.Pack24(&m.Pairs, packing, len(m.Rest.Values)); err != nil {
 			return nil, fmt.Errorf("kernel sparse24r/%s: %w", v.Name, err)
@@ -72,12 +71,12 @@ func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Pa
 	}
 	all, first := join(values, m.Rest.Values, order)
 	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, int(v.Const("ROWS")))), Format: m, Stats: m.Stats(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, v.Tile.Rows)), Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{
 			spec.NewArray("values", all), spec.NewArray("places", places), spec.NewArray("mask", m.Pairs.Mask), spec.NewArray("rest", restArray(m, first)),
 		},
 	}
-	if v.Const("PACK") == nm.PlainPack { // entries alone are multiplied
+	if nm.Order(v) == nm.PlainPack { // entries alone are multiplied
 		e.Stats.MACs, e.Stats.Gathers = e.NNZ, e.NNZ
 	} else { // tiles of B arrive while others are multiplied; only the remainder's rows of B are waited for
 		e.Stats.Gathers, e.Stats.Staged = int64(len(m.Rest.ColInd)), true

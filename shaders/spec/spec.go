@@ -31,9 +31,6 @@ type Program struct {
 // Format is a program that multiplies from a sparse format, and how a matrix is packed for it.
 type Format struct {
 	*Program
-	// Packing names the constants that Encode looks at: variants equal in them, and in In, take the
-	// same packed matrix.
-	Packing []string
 	// Full says that the format is that of dense matrices: one that stores every element comes as a *formats.Dense, and
 	// others are filled with zeros.
 	Full bool
@@ -56,22 +53,27 @@ type Format struct {
 	Adopt func(m formats.Encoded, v *Variant) (*Packed, error)
 	// EncodeQuantised, if set, packs a quantised matrix for a variant that has Quant. Encode quantises for such a variant.
 	EncodeQuantised func(a *formats.Quantised, v *Variant) (*Packed, error)
-	// Launch says how a variant multiplies a packed matrix.
+	// Launch says how a variant multiplies a packed matrix. It refuses what the variant cannot.
 	Launch func(v *Variant, e *Packed, p Problem) (Launch, error)
-	// Suited, if set, returns the variant that Launch runs in a problem where it is asked for v: predictions go by it. Of
-	// the problem it looks at sizes and Caps.
+	// Suited, if set, returns the variant that multiplies fastest in a problem what is packed for v. Of the problem it
+	// looks at sizes, orders and Caps.
 	Suited func(v *Variant, e *Packed, p Problem) *Variant
 	// Remake, if set, returns a variant for cooperative matrices made over for subgroups of another size, nil if it cannot be.
 	// Without it a workgroup has as many subgroups as before. A software driver runs other vendors' matrix shapes so.
 	Remake func(v *Variant, sub uint32) *Variant
 }
 
-// Runs returns the variant that a launch runs in a problem where it is asked for v.
+// Runs returns the variant that multiplies in a problem what is packed for v.
 func (f *Format) Runs(v *Variant, e *Packed, p Problem) *Variant {
 	if f.Suited == nil {
 		return v
 	}
 	return f.Suited(v, e, p)
+}
+
+// LaunchSuited is Launch for the variant that Runs returns.
+func (f *Format) LaunchSuited(v *Variant, e *Packed, p Problem) (Launch, error) {
+	return f.Launch(f.Runs(v, e, p), e, p)
 }
 
 // Part packs a range of the rows of a matrix that was packed whole, from a multiple of Packed.Panel on.
@@ -89,12 +91,7 @@ func (k *Program) Arg(name string) int {
 
 // SamePacking tells whether a matrix packed for x serves y too.
 func (f *Format) SamePacking(x, y *Variant) bool {
-	for _, name := range f.Packing {
-		if x.Const(name) != y.Const(name) {
-			return false
-		}
-	}
-	return x.In.Storage() == y.In.Storage() && x.Quant == y.Quant
+	return x.Packing == y.Packing && x.In.Storage() == y.In.Storage() && x.Quant == y.Quant
 }
 
 // Arg is a buffer argument.
@@ -107,6 +104,8 @@ type Arg struct {
 // Variant is one compiled form of a program.
 type Variant struct {
 	Name   string     // unique within the program, such as "cuda_v8_f16"
+	Kind   *Kind      // the kernel that it is a form of; nil in programs without kinds
+	Tile   Tile       // what a workgroup computes
 	In     dtype.Type // how A and B are computed with; they are stored as In.Storage()
 	Quant  dtype.Type // S8 or E4M3: A has values of 8 bits with scales, see formats.Quantised; Invalid: A is of In too
 	Code   backend.Code
@@ -114,12 +113,18 @@ type Variant struct {
 	Local  [3]uint32
 	Shared uint32  // dynamic shared memory in bytes (CUDA)
 	Maps   int     // tensor maps that a launch brings (CUDA)
-	Consts []Const // tile sizes and switches
-	Unit   Unit    // what it is compiled from
-	Entry  string
-	Func   backend.GroupFunc // CodeGo
-	Sub    uint32            // subgroup size to require (Vulkan); 0: any
-	Matrix bool              // uses cooperative matrices (Vulkan)
+	Consts []Const // what the compiler is told: tile sizes and switches
+	// Any says that it stands for all tiles of its kernel, of which Format.Suited picks one.
+	Any bool
+	// Shape is the kernel's own sizes, of a type of its package.
+	Shape any
+	// Packing is what of the variant decides how Encode packs a matrix, of a comparable type: see Format.SamePacking.
+	Packing any
+	Unit    Unit // what it is compiled from
+	Entry   string
+	Func    backend.GroupFunc // CodeGo
+	Sub     uint32            // subgroup size to require (Vulkan); 0: any
+	Matrix  bool              // uses cooperative matrices (Vulkan)
 	// Out lists the types C may be written in besides Sums.
 	Out []dtype.Type
 	// Overlaps says that the code reads a format's arrays, the arguments before "b", before the launches before it are
@@ -190,12 +195,7 @@ func (v *Variant) Const(name string) uint32 {
 }
 
 // Columns returns how many columns of C a piece of work computes; 0 where that is not fixed.
-func (v *Variant) Columns() int {
-	if v.Const("TURNED") != 0 { // tiles are of Cᵀ
-		return int(v.Const("ROWS"))
-	}
-	return int(v.Const("COLS"))
-}
+func (v *Variant) Columns() int { return v.Tile.Cols }
 
 // Const is a compile-time constant: -D in CUDA C++, constant_id in GLSL (when ID >= 0; a -D of the
 // Unit otherwise), text in WGSL.

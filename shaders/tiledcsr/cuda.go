@@ -9,7 +9,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-var cuda = append(append(halves(dtype.F16), halves(dtype.BF16)...), panel.TF32("tiledcsr"), panel.Scalar("tiledcsr", 8))
+var cuda = append(append(halves(dtype.F16), halves(dtype.BF16)...), panel.TF32("tiledcsr", 0), panel.Scalar("tiledcsr", 8, 0))
 
 // halves are the variants for a type of 16 bits.
 func halves(t dtype.Type) []*spec.Variant {
@@ -22,5 +22,5 @@ func halves(t dtype.Type) []*spec.Variant {
 // gathered is kernel.cu with one warp a block. (Four warps that share the copies, as in the paper, are no faster: see
 // docs/history/tiledcsr.md.)
 func gathered(t dtype.Type) *spec.Variant {
-	return panel.Gathered("tiledcsr", "cuda_v8_"+t.String(), t, 8, 16, 2, 1)
+	return panel.Gathered("tiledcsr", "cuda_v8_"+t.String(), t, 8, 16, 2, 1, 0)
 }

@@ -30,9 +30,9 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "tiledcsr", Args: panel.Args,
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
+		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(0), panel.WebGPU(0), panel.CPU(locate, 0))),
 	},
-	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN"}, Encode: encode, Adopt: adopt, Launch: launch,
+	Encode: encode, Adopt: adopt, Launch: launch,
 }
 
 // params is the parameter block.
@@ -51,7 +51,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	if err := checkWidth(v, a.Cols); err != nil {
 		return nil, err
 	}
-	m, err := tiledcsr.Encode(a, tiledcsr.Options{Height: int(v.Const("V"))})
+	m, err := tiledcsr.Encode(a, tiledcsr.Options{Height: panel.ShapeOf(v).V})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 }
 
 func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	if want := int(v.Const("V")); m.Height != want {
+	if want := panel.ShapeOf(v).V; m.Height != want {
 		return nil, fmt.Errorf("kernel tiledcsr/%s takes height=%d, not height=%d", v.Name, want, m.Height)
 	}
 	if err := checkWidth(v, m.Cols); err != nil {
@@ -87,7 +87,7 @@ func columns[T formats.Value](m *tiledcsr.Matrix[T]) panel.Matrix[T] {
 }
 
 // staged tells whether a variant has B in shared memory.
-func staged(v *spec.Variant) bool { return v.Const("WINDOW") > 0 }
+func staged(v *spec.Variant) bool { return panel.ShapeOf(v).Staged() }
 
 // checkWidth refuses what staged variants cannot take.
 func checkWidth(v *spec.Variant, cols int) error {
@@ -113,7 +113,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	cols := groupCols(v)
 	lay := func(groups int) ([3]uint32, error) {
-		strip = stripBlocks(v, e, p, tiledcsr.Groups(p.M, int(v.Const("V"))), cols)
+		strip = stripBlocks(v, e, p, tiledcsr.Groups(p.M, panel.ShapeOf(v).V), cols)
 		return spec.Fold(int64(groups)*int64(strip), spec.Ceil(spec.Ceil(p.N, cols), max(1, strip)))
 	}
 	if staged(v) { // one block of columns after the other: all that run at a time stage the same of B
@@ -130,7 +130,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 }
 
 // groupCols returns the columns of C that a workgroup computes.
-func groupCols(v *spec.Variant) int { return int(max(1, v.Const("WARPS")) * v.Const("COLS")) }
+func groupCols(v *spec.Variant) int { return max(1, panel.ShapeOf(v).Warps) * v.Tile.Cols }
 
 // stripBlocks returns the blocks of columns in a strip. With w blocks of each of h groups under way, w·h being
 // what the device runs at a time, w times the bytes of a block of B and h times those of a group of A are

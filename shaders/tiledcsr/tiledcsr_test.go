@@ -15,7 +15,7 @@ import (
 var suite = shadertest.Suite{
 	Format: tiledcsr.Format,
 	Types:  shadertest.Floats, Heights: []uint32{8},
-	Others: func(sub uint32) []*spec.Variant { return panel.Coops(sub) },
+	Others: func(sub uint32) []*spec.Variant { return panel.Coops(sub, 0) },
 	Cases: func(v *spec.Variant, _ dtype.Type) []shadertest.Case {
 		cs := cases()
 		for i := range cs {

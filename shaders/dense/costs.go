@@ -1,0 +1,95 @@
+// What a product costs with a tile: the numbers are the device model's (internal/model).
+
+package dense
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// tileCost is a tile's numbers, in nanoseconds.
+type tileCost struct {
+	Step  float64 `json:"step_ns"`  // 64 places of the sum, all multiprocessors being busy
+	Alone float64 `json:"alone_ns"` // the same with one of them busy; 0: Step
+	Start float64 `json:"start_ns"` // all else
+	// Adding up partial sums: on CUDA, for a column of a tile whose sum is split, and where clusters share the steps of tiles
+	// evenly, and for a column of these; on Vulkan, a launch, and for each byte that it reads or writes.
+	Column      float64 `json:"column_ns"`
+	Share       float64 `json:"share_ns"`
+	ShareColumn float64 `json:"share_column_ns"`
+	Launch      float64 `json:"launch_ns"`
+	Byte        float64 `json:"byte_ns"`
+}
+
+// tileCosts are the numbers of tiles by the names of their kernels.
+var tileCosts = sync.OnceValue(func() map[string]tileCost {
+	costs := map[string]tileCost{}
+	add := func(v *spec.Variant) {
+		if _, ok := costs[v.KernelName()]; !ok {
+			costs[v.KernelName()] = model.Kernel[tileCost](v.Code, "dense/"+v.KernelName())
+		}
+	}
+	for _, v := range cudas {
+		if _, ok := tileOf(v); ok {
+			add(v)
+		}
+	}
+	for _, v := range quantisedCUDA {
+		add(v)
+	}
+	for _, v := range vulkans {
+		add(v)
+	}
+	return costs
+})
+
+// costOf returns a variant's numbers.
+func costOf(v *spec.Variant) tileCost {
+	c, ok := tileCosts()[v.KernelName()]
+	if !ok {
+		panic(fmt.Sprintf("kernel dense/%s has no costs", v.Name))
+	}
+	return c
+}
+
+// cost is what a problem takes with these tiles, in nanoseconds: pieces in turn, each of which takes a time for its part of the
+// sum and one for all else; and adding up.
+func (s *shared) cost(x params) float64 {
+	t, ok := tileOf(s.variant)
+	if !ok {
+		return 0
+	}
+	c, steps := costOf(s.variant), float64(x.cols)/depth
+	if t.parts > 0 {
+		atOnce := max(1, s.atOnce)
+		all, last := float64(s.tiles/atOnce), float64(s.tiles%atOnce)/float64(atOnce)
+		cost := all * (steps/float64(t.parts)*c.Step + c.Start)
+		if last > 0 {
+			cost += steps/float64(t.parts)*(c.Alone+(c.Step-c.Alone)*last) + c.Start
+		}
+		return cost
+	}
+	sum := c.Step * steps
+	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + c.Start)
+	switch {
+	case s.even():
+		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + c.Start + c.Share + c.ShareColumn*float64(t.cols)
+	case s.splits > 1:
+		cost += sum/float64(s.splits) + c.Start*(1+float64(s.splits)/4) + c.Column*float64(t.cols)
+	}
+	return cost
+}
+
+// lanesCost is cost for tiles of vulkanTiles.
+func (s *shared) lanesCost(x params) float64 {
+	c := costOf(s.variant)
+	sum := c.Step * float64(x.cols) / depth / float64(s.splits)
+	cost := float64(spec.Ceil(s.pieces(), s.atOnce)) * (sum + c.Start)
+	if s.splits > 1 {
+		cost += c.Launch + c.Byte*4*float64(2*s.splits+1)*float64(x.rows)*float64(x.n)
+	}
+	return cost
+}

@@ -1,0 +1,46 @@
+// The reproducible kernels: what each is, where it is the fastest, and the sizes that packing and launching look at.
+
+package rfx
+
+import (
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+var (
+	rowsKind = &spec.Kind{
+		Name:    "rows",
+		Summary: "integer sums of fixed-point products, rows shared out as csr's",
+		When:    "Reproducible mode, few entries in no pattern, and devices without 8-bit matrix units.",
+	}
+	panelsKind = &spec.Kind{
+		Name:    "panels",
+		Summary: "panels of neighbouring rows, digits of 8 bits on integer matrix units",
+		When:    "Reproducible mode where neighbouring rows share columns.",
+	}
+	shuffledKind = &spec.Kind{
+		Name:    "shuffled",
+		Summary: "as panels, with rows in the order of format tiledcsr",
+		When:    "Reproducible mode where rows that lie apart share columns.",
+	}
+)
+
+// sizes are what of a variant decides how matrices are packed: their precision, the rows of a panel (0: there are none), and
+// whether rows are in tiledcsr's order.
+type sizes struct {
+	p        rfx.P
+	v        int
+	shuffled bool
+}
+
+// sized completes a variant of tiles of so many columns; 0: the launch decides.
+func (x sizes) sized(v *spec.Variant, kind *spec.Kind, cols uint32) *spec.Variant {
+	v.Kind, v.Packing, v.Tile = kind, x, spec.Tile{Rows: x.v, Cols: int(cols), Panel: x.v}
+	return v
+}
+
+// PrecisionOf returns the precision that a variant computes with.
+func PrecisionOf(v *spec.Variant) rfx.P { return v.Packing.(sizes).p }
+
+// panelRows returns the rows of a variant's panels, 0 if it takes rows.
+func panelRows(v *spec.Variant) int { return v.Tile.Panel }
