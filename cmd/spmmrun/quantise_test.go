@@ -26,7 +26,7 @@ func TestQuantisedFiles(t *testing.T) {
 			{"convert --quantise " + kind + " --to csr " + a + " " + q, "!--quantise: a quantised matrix"},
 			{"convert --quantise " + kind + " " + a + " " + mtx, "!only .safetensors"},
 			{"convert " + q + " " + mtx, "csr, 90×300"},
-			{"inspect --backend cpu " + q, "lanestream  cpu_"},
+			{"inspect --backend cpu " + q, "lanestream  cpu 64×128"},
 			{"--backend cpu -n 3 --repeats 1 " + q, "values"},
 			{"--backend cpu -n 3 --repeats 1 --precision bf16 --report json " + q, `"quantised"`},
 			{"--backend cpu -n 3 --repeats 1 --quantise " + kind + " " + a, "before it was quantised"},
