@@ -9,7 +9,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -21,7 +21,7 @@ func init() {
 		if operand == nil {
 			return nil
 		}
-		one, _ := plan.OneTensor(tensorOf(operand.(Operand)))
+		one, _ := many.OneTensor(tensorOf(operand.(Operand)))
 		return one
 	}
 }
@@ -30,7 +30,7 @@ func init() {
 // a row to the next: for programs that use package backend, or exchange it with other devices. It is valid until Close
 // of the tensor.
 func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) {
-	one, err := plan.OneTensor(tensorOf(t))
+	one, err := many.OneTensor(tensorOf(t))
 	if one == nil {
 		return nil, 0, cmp.Or(err, errors.New("the tensor is missing"))
 	}

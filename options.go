@@ -10,7 +10,7 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -100,13 +100,13 @@ func (o Options) plan() (work.Options, error) {
 }
 
 // sharing is how devices are to share products.
-func (o Options) sharing() plan.Sharing {
-	return plan.Sharing{Split: o.Split, Memory: o.Memory, From: o.From}
+func (o Options) sharing() many.Sharing {
+	return many.Sharing{Split: o.Split, Memory: o.Memory, From: o.From}
 }
 
 // alone is plan for a call that looks at all of a matrix on a device by itself.
 func (o Options) alone(call string) (work.Options, error) {
-	if o.sharing() != (plan.Sharing{}) {
+	if o.sharing() != (many.Sharing{}) {
 		return work.Options{}, fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
 	}
 	return o.plan()

@@ -9,8 +9,8 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/model"
-	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Timing tells how long a call that multiplies took.
@@ -28,7 +28,7 @@ type Timing struct {
 }
 
 // Best is Device where it is known, else Host.
-func (t Timing) Best() time.Duration { return plan.Timing(t).Best() }
+func (t Timing) Best() time.Duration { return many.Timing(t).Best() }
 
 // Binds names what takes longer where A is streamed: "link" or "compute".
 func (t Timing) Binds() string {

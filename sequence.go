@@ -5,12 +5,12 @@ package spmm
 import (
 	"context"
 
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/many"
 )
 
 // Pending is multiplications that were started. On several devices Wait waits for each. Its method may be called from any goroutine, any number of times. One
 // that nobody waits for costs nothing once it is done.
-type Pending struct{ p plan.Pending }
+type Pending struct{ p many.Pending }
 
 // Wait returns when the multiplications are done: how long they took, Timing.Host from Start until they were seen to be
 // done, or why the device failed. Later calls return the same. When the context ends first, Wait returns its error;
@@ -55,14 +55,14 @@ func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64
 // On several devices it is a sequence on each. Operands lie where the plan's split needs them, as those that TensorsFor makes:
 // nothing is copied from device to device during a sequence. So ByColumns the C of one multiplication can be the B of the next,
 // and ByRows, where B is on all devices and C in rows, it cannot.
-type Sequence struct{ s plan.Recorder }
+type Sequence struct{ s many.Recorder }
 
 // NewSequence returns a sequence without multiplications.
 func (d *Device) NewSequence() *Sequence {
 	if d.d == nil {
-		return &Sequence{plan.NewGroupSequence(d.all())}
+		return &Sequence{many.NewSequence(d.all())}
 	}
-	return &Sequence{plan.NewRecorder(d.d)}
+	return &Sequence{many.NewRecorder(d.d)}
 }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue if one is given, where A is p's matrix; plans and tensors are all

@@ -13,7 +13,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/many"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Join makes one Device of opened devices, which belong to it from then on. Each is in it once.
@@ -112,31 +113,31 @@ func expand(ctx context.Context, list string) ([]string, error) {
 }
 
 // Split is how several devices share a product.
-type Split = plan.Split
+type Split = work.Split
 
 // The splits.
 const (
 	// AutoSplit takes ByColumns where A fits each device, unless ByRows is predicted to be faster by a tenth or more.
-	AutoSplit = plan.AutoSplit
+	AutoSplit = work.AutoSplit
 	// ByColumns: each device holds all of A, and multiplies it by some columns of B. Nothing moves between devices.
-	ByColumns = plan.ByColumns
+	ByColumns = work.ByColumns
 	// ByRows: each device holds some rows of A, about as much work as the others have, and takes all of B.
-	ByRows = plan.ByRows
+	ByRows = work.ByRows
 )
 
 // Placement says where a Tensor lies on several devices.
-type Placement = plan.Placement
+type Placement = many.Placement
 
 // The placements besides On.
 const (
 	// InPlace, the zero value, is where a plan's split needs B or C.
-	InPlace = plan.InPlace
+	InPlace = many.InPlace
 	// Replicated: each device has all of it.
-	Replicated = plan.Replicated
+	Replicated = many.Replicated
 	// InColumns and InRows: each device has some columns or rows. They are cut as the plan cuts B and C of that size.
-	InColumns = plan.ByColumn
-	InRows    = plan.ByRow
+	InColumns = many.ByColumn
+	InRows    = many.ByRow
 )
 
 // On is all of a matrix on device i of Devices, counted from 0.
-func On(i int) Placement { return plan.On(i) }
+func On(i int) Placement { return many.On(i) }

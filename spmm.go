@@ -9,7 +9,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
@@ -26,10 +26,10 @@ func Formats() []string { return work.Formats() }
 // device. Else outputs may be summed in another order: kernels of other formats depend on how many columns a launch has. So does a
 // plan that streams (Options.Memory) as many columns as it takes at a time, and B that comes from other devices comes in pieces of
 // 128. If a device fails the others stop, and the error names it.
-type Plan struct{ p plan.Matrix }
+type Plan struct{ p many.Matrix }
 
 // matrix returns what package plan has prepared; nil for none.
-func (p *Plan) matrix() plan.Matrix {
+func (p *Plan) matrix() many.Matrix {
 	if p == nil {
 		return nil
 	}
@@ -50,7 +50,7 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 	if dev == nil {
 		return nil, errNoDevice
 	}
-	p, err := plan.PrepareOn(ctx, dev.all(), dev.d == nil, a, opt, o.sharing())
+	p, err := many.Prepare(ctx, dev.all(), dev.d == nil, a, opt, o.sharing())
 	if err != nil {
 		return nil, err
 	}

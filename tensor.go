@@ -8,7 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -21,13 +21,13 @@ import (
 // Its methods may be called from any goroutine, and one tensor may be an operand of several plans at once. Reading
 // it at the same time is safe; where one call writes it (Upload, or Run with it as C) while another reads or writes
 // it, nothing breaks, but which contents are seen is undefined.
-type Tensor[T formats.Value] struct{ t plan.Operand }
+type Tensor[T formats.Value] struct{ t many.Operand }
 
 // Operand is a Tensor of any element type.
 type Operand interface {
 	Dims() (rows, cols int)
 	Type() dtype.Type
-	tensor() plan.Operand
+	tensor() many.Operand
 }
 
 // NewTensor allocates a rows × cols matrix in row- or column-major order. Row-major tensors of A's
@@ -41,13 +41,13 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 	}
 	s := tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}
 	if dev.d == nil {
-		return tensorFrom[T](plan.NewGroupTensor(dev.all(), s))
+		return tensorFrom[T](many.NewReplicated(dev.all(), s))
 	}
 	return tensorFrom[T](tensor.New(dev.d, s))
 }
 
 // tensorFrom is the Tensor of what was allocated, unless that is an error.
-func tensorFrom[T formats.Value, O plan.Operand](t O, err error) (*Tensor[T], error) {
+func tensorFrom[T formats.Value, O many.Operand](t O, err error) (*Tensor[T], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +85,9 @@ func (t *Tensor[T]) Dims() (rows, cols int) {
 func (t *Tensor[T]) Type() dtype.Type { return t.t.Described().Type }
 
 // Placement returns where the matrix lies on several devices; on one, it is On(0).
-func (t *Tensor[T]) Placement() Placement { return plan.Placed(t.t) }
+func (t *Tensor[T]) Placement() Placement { return many.Placed(t.t) }
 
-func (t *Tensor[T]) tensor() plan.Operand {
+func (t *Tensor[T]) tensor() many.Operand {
 	if t == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (t *Tensor[T]) tensor() plan.Operand {
 }
 
 // tensorOf returns an operand's tensor, nil if there is none.
-func tensorOf(o Operand) plan.Operand {
+func tensorOf(o Operand) many.Operand {
 	if o == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 // Copy copies another tensor of the same size and order, wherever it lies on the same devices, and returns the bytes that went
 // from one device to another.
 func (t *Tensor[T]) Copy(ctx context.Context, src *Tensor[T]) (int64, error) {
-	return plan.Copy(ctx, t.t, src.tensor())
+	return many.Copy(ctx, t.t, src.tensor())
 }
 
 // hostOf describes a dense matrix of the host that a tensor of shape s is copied from or to.

@@ -34,7 +34,7 @@ var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/me
 // Planning are the packages that bring a matrix onto a device and multiply with it. Each may import those before it.
 var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor", "internal/stream",
 	"internal/resident", "internal/launch", "internal/values", "internal/reproducible",
-	"internal/rowcopy", "internal/plan"}
+	"internal/rowcopy", "internal/plan", "internal/many"}
 
 // planning returns the rules of Planning. All may import formats, kernels and the interface of backends.
 func planning() []Rule {

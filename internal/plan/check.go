@@ -24,7 +24,7 @@ func (p *Plan) check(q launch.Product) error {
 	case b == c:
 		return errors.New("B and C must be two matrices: C is written while B is read")
 	}
-	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+	if err := p.sides().CheckDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return err
 	}
 	if b.RowBlocks() > 1 || b.ColBlocks() != c.ColBlocks() ||
@@ -72,17 +72,4 @@ func (p *Plan) checkBias(q launch.Product) error {
 			t.RowBlocks()*t.ColBlocks())
 	}
 	return nil
-}
-
-// checkDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
-func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
-	switch {
-	case bRows == p.Cols && cRows == p.Rows && bCols == cCols:
-		return nil
-	case p.right:
-		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
-			p.Cols, p.Rows, bCols, bRows, cCols, cRows, p.Cols, p.Rows)
-	}
-	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
-		p.Rows, p.Cols, bRows, bCols, cRows, cCols, p.Cols, p.Rows)
 }

@@ -27,7 +27,7 @@ func (p *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta
 	if p.right {
 		b, c = b.Transposed(), c.Transposed()
 	}
-	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+	if err := p.sides().CheckDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return backend.Timing{}, err
 	}
 	q, err := p.product(alpha, nil, beta, nil, e, 1)

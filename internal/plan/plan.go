@@ -42,9 +42,9 @@ type Info struct {
 	Panels     int // that are copied to the device for each product; 0: all of the matrix is there
 
 	// Where the matrix is on several devices, or the memory that it may use was given:
-	Split    Split  // ByColumns or ByRows
-	WhySplit string // reads behind "because"
-	Columns  int    // the most that tensors may have; 0: any number, as far as is known
+	Split    work.Split // ByColumns or ByRows
+	WhySplit string     // reads behind "because"
+	Columns  int        // the most that tensors may have; 0: any number, as far as is known
 }
 
 // Plan is a sparse matrix on a device. Its methods may be called from any goroutine; multiplications

@@ -118,7 +118,7 @@ var table = []*run{
 	{
 		name: "host", set: setTest, config: native,
 		packages: []string{"./cmd/spmmweb", "./cmd/spmmrun", "./conformance", "./backend/cuda/internal/faketest",
-			"./internal/plan", ".", "./..."},
+			"./internal/plan", "./internal/many", ".", "./..."},
 		cached: true,
 		again:  []string{"./cmd/spmmweb", "./backend/all", "./internal/archtest", "./tools/..."},
 		env:    []string{"SPMM_REQUIRE=cpu", "SPMM_REQUIRE_BROWSER=1", "SPMM_REQUIRE_MPI=openmpi"},
@@ -144,7 +144,7 @@ var table = []*run{
 		args: []string{"-test.skip=^Test(Validation|ContractStaged)$"}, env: []string{"SPMM_REQUIRE=vulkan"},
 	},
 	{
-		name: "soft-command", set: setAll, config: native, driver: matrices, packages: []string{"./cmd/spmmrun", "./internal/plan/..."},
+		name: "soft-command", set: setAll, config: native, driver: matrices, packages: []string{"./cmd/spmmrun", "./internal/plan/...", "./internal/many"},
 		args: []string{"-test.skip=" + same + "|/^cpu"}, env: []string{"LP_NUM_THREADS=0"},
 	},
 	{
@@ -203,7 +203,7 @@ var table = []*run{
 	{
 		// What a program without C has: the library and the CPU's kernels.
 		name: "pure", set: setAll, config: pure, args: []string{"-test.short"}, env: []string{"SPMM_REQUIRE=cpu"},
-		packages: []string{".", "./comm/local", "./formats/...", "./portable/...", "./internal/plan/...", "./shaders/..."},
+		packages: []string{".", "./comm/local", "./formats/...", "./portable/...", "./internal/plan/...", "./internal/many", "./shaders/..."},
 	},
 	{
 		// NEON, and what an ARM processor may order otherwise.

@@ -1,6 +1,6 @@
-// Copies between the devices of a group: directly where a device can reach the other's memory, else through the host's.
+// Copies between several devices: directly where a device can reach the other's memory, else through the host's.
 
-package plan
+package many
 
 import (
 	"context"
@@ -42,8 +42,8 @@ func Copy(ctx context.Context, dst, src Operand) (int64, error) {
 			return 0, err
 		}
 		return copyOne(ctx, t, one)
-	case *GroupTensor:
-		if s, is := src.(*GroupTensor); is {
+	case *Tensor:
+		if s, is := src.(*Tensor); is {
 			return t.copy(ctx, s)
 		}
 	}
@@ -51,7 +51,7 @@ func Copy(ctx context.Context, dst, src Operand) (int64, error) {
 }
 
 // copy is Copy on several devices.
-func (t *GroupTensor) copy(ctx context.Context, src *GroupTensor) (int64, error) {
+func (t *Tensor) copy(ctx context.Context, src *Tensor) (int64, error) {
 	switch {
 	case !slices.Equal(t.devs, src.devs):
 		return 0, errors.New("tensors on other devices")
@@ -98,7 +98,7 @@ func copyOne(ctx context.Context, t, src *tensor.Tensor) (int64, error) {
 }
 
 // sources returns the parts that a box on device d is copied from: that device's own if it has all of it, which spares the link.
-func (t *GroupTensor) sources(d int, x box) []int {
+func (t *Tensor) sources(d int, x box) []int {
 	if x.empty() {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (t *GroupTensor) sources(d int, x box) []int {
 }
 
 // copyPart copies what device d's part has in common with another tensor's part on device from, block by block.
-func (t *GroupTensor) copyPart(ctx context.Context, d int, src *GroupTensor, from int) (int64, error) {
+func (t *Tensor) copyPart(ctx context.Context, d int, src *Tensor, from int) (int64, error) {
 	return copyBox(ctx, t.parts[d], t.boxes[d], src.parts[from], src.boxes[from], false)
 }
 

@@ -1,6 +1,6 @@
-// Where rows are cut for the devices of a group: so that their parts are predicted to take as long.
+// Where rows are cut for several devices: so that their parts are predicted to take as long.
 
-package plan
+package many
 
 import (
 	"context"

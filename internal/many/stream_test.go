@@ -1,6 +1,6 @@
 // Matrices that stay in the host's memory: the bits of one piece, and never more of the device than was allowed.
 
-package plan_test
+package many_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
@@ -113,7 +114,7 @@ func TestStream(t *testing.T) {
 
 				limit := one.most - stored*3/4
 				d := &counting{Device: openCPU(t).Device}
-				g, err := plan.NewGroupPlan(ctx, []*device.Device{device.New(d)}, a, o, plan.Sharing{Memory: limit})
+				g, err := many.New(ctx, []*device.Device{device.New(d)}, a, o, many.Sharing{Memory: limit})
 				if err != nil {
 					t.Fatalf("%d bytes: %v", limit, err)
 				}
@@ -128,7 +129,7 @@ func TestStream(t *testing.T) {
 				for range 2 {
 					got := append([]byte(nil), c.Data...)
 					w.Data = got
-					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, plan.Epilogue{})
+					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, many.Epilogue{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -185,7 +186,7 @@ func TestStreamColumns(t *testing.T) {
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
 	dev := device.New(d)
-	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
+	g, err := many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, many.Sharing{Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestStreamColumns(t *testing.T) {
 	if most := g.Describe().Columns; most < 8 || most >= n {
 		t.Errorf("%d columns at a time", most)
 	}
-	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), plan.Epilogue{}); err != nil {
+	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), many.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range c.Data {
@@ -208,12 +209,12 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
+		_, err = many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, many.Sharing{Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"}, plan.Sharing{Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"}, many.Sharing{Memory: limit, Split: work.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

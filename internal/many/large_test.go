@@ -1,6 +1,6 @@
 // Matrices of more entries than are packed at once.
 
-package plan
+package many_test
 
 import (
 	"math"
@@ -11,6 +11,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/many"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
@@ -40,9 +42,9 @@ func TestPackedInBlocks(t *testing.T) {
 		return device.New(dev)
 	}
 	b := gen.Dense(k, n, 1, gen.Values{})
-	multiply := func(memory int64) (*formats.Dense[float32], Info) {
+	multiply := func(memory int64) (*formats.Dense[float32], plan.Info) {
 		c := formats.NewDense[float32](m, n)
-		g, err := NewGroupPlan(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n}, Sharing{Split: ByRows, Memory: memory})
+		g, err := many.New(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n}, many.Sharing{Split: work.ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +52,7 @@ func TestPackedInBlocks(t *testing.T) {
 		dense := func(d *formats.Dense[float32]) tensor.Dense {
 			return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 		}
-		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), Epilogue{}); err != nil {
+		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), many.Epilogue{}); err != nil {
 			t.Fatal(err)
 		}
 		return c, g.Describe()

@@ -1,6 +1,6 @@
-// What moving B between the devices of a group takes: by the rate of their links, which is measured once.
+// What moving B between several devices takes: by the rate of their links, which is measured once.
 
-package plan
+package many
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // linkRate is how fast one device's memory is copied to another's, as the cache folder has it.
@@ -90,14 +92,14 @@ func measureLink(ctx context.Context, from, to *device.Device) (float64, error) 
 
 // moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that one device
 // sends or receives, over the link's rate.
-func moving(devs []*device.Device, m divided, o Sharing, split Split, weights []float64, rate float64) time.Duration {
+func moving(devs []*device.Device, m divided, o Sharing, split work.Split, weights []float64, rate float64) time.Duration {
 	rows, cols := m.A.Dims()
-	g := &GroupPlan{
-		Split: split, weights: weights, bounds: cutColumns(rows, weights), plans: make([]*Plan, len(devs)),
-		all: Plan{Info: Info{Rows: rows, Cols: cols}, right: m.Right},
+	g := &Plan{
+		Split: split, weights: weights, bounds: cutColumns(rows, weights), plans: make([]*plan.Plan, len(devs)),
+		all: whole{Sides: plan.Sides{Rows: rows, Cols: cols, Right: m.Right}},
 	}
 	s, at := g.need(roleB, m.Cols)
-	from := &GroupTensor{Shape: s, At: o.From, boxes: g.boxes(s, o.From)}
+	from := &Tensor{Shape: s, At: o.From, boxes: g.boxes(s, o.From)}
 	for _, x := range from.boxes {
 		var t *tensor.Tensor
 		if !x.empty() {

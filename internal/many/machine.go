@@ -1,6 +1,11 @@
-// What one device and several have in common, which the front door works with: a prepared matrix, dense matrices, sequences.
-
-package plan
+// Package many is one device and several behind one interface, by which the front door works with either: a prepared
+// matrix (Matrix), dense matrices (Operand), sequences (Recorder).
+//
+// Several devices of one process multiply together: each does some columns of B and C with all of A, or some rows of A
+// and C with all of B. Prepare decides how (divide.go, balance.go, link.go) and makes a package plan's Plan for each
+// device. Plan has them multiply (multiply.go, run.go, overlap.go), Tensor is a dense matrix in parts, or all of it on
+// some (tensor.go), which are copied from device to device (peers.go). A device by itself is in one.go.
+package many
 
 import (
 	"cmp"
@@ -13,16 +18,17 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
 )
 
-// Matrix is a sparse matrix that was prepared: a Plan on one device, a *GroupPlan on several. Its methods may be called from
+// Matrix is a sparse matrix that was prepared: a plan.Plan on one device, a Plan on several. Its methods may be called from
 // any goroutine; multiplications run one after another.
 type Matrix interface {
-	Describe() Info
-	Parts() []Info // what each of several devices holds
+	Describe() plan.Info
+	Parts() []plan.Info // what each of several devices holds
 	// TensorsFor allocates B and C for products by n columns (rows, with A on the right), NewTensor any matrix on the devices.
 	TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error)
 	NewTensor(s tensor.Shape, at Placement) (Operand, error)
@@ -36,10 +42,10 @@ type Matrix interface {
 	Reproduced() (bits rfx.P, lossless bool)
 	Close() error
 
-	single() *Plan // the plan that has all of the matrix on one device; nil if there are several
+	single() *plan.Plan // the plan that has all of the matrix on one device; nil if there are several
 }
 
-// Operand is a dense matrix: a *tensor.Tensor on one device, a *GroupTensor on several.
+// Operand is a dense matrix: a *tensor.Tensor on one device, a *Tensor on several.
 type Operand interface {
 	Described() tensor.Shape
 	Write(ctx context.Context, h tensor.Host) error
@@ -47,7 +53,7 @@ type Operand interface {
 	Close() error
 }
 
-// Recorder is a sequence of multiplications: a Sequence on one device, a *GroupSequence on several.
+// Recorder is a sequence of multiplications: a plan.Sequence on one device, a Sequence on several.
 type Recorder interface {
 	Add(p Matrix, alpha float64, b Operand, beta float64, c Operand, e Epilogue) error
 	AddValues(p Matrix, values Operand) error
@@ -64,7 +70,7 @@ type Epilogue struct {
 
 // Placed tells where an operand lies: all of a tensor of one device is there.
 func Placed(o Operand) Placement {
-	if t, several := o.(*GroupTensor); several {
+	if t, several := o.(*Tensor); several {
 		return t.At
 	}
 	return On(0)

@@ -1,6 +1,6 @@
 // Products for which B comes from other devices, in chunks of columns: one is multiplied while the next comes.
 
-package plan
+package many
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -23,7 +24,7 @@ type chunked struct {
 }
 
 // overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
-func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) (bool, error) {
+func (g *Plan) overlapped(ctx context.Context, n int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue, t *tally) (bool, error) {
 	if err := b.use(); err != nil {
 		return false, err
 	}
@@ -41,8 +42,8 @@ func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *Gro
 // mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of columns, which are
 // summed as in one piece, of which some device has several; copied from device to device. A precision that is found from B, and a bias
 // of columns, are for all of it. The caller uses both, see use.
-func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []launch.Epilogue) bool {
-	if g.all.right || g.most > 0 || b.Rows == 0 { // without B there is nothing to wait for
+func (g *Plan) mayOverlap(n int, b, c *Tensor, es []launch.Epilogue) bool {
+	if g.all.Right || g.most > 0 || b.Rows == 0 { // without B there is nothing to wait for
 		return false
 	}
 	for _, p := range b.parts { // overlap waits for all of them
@@ -57,7 +58,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []launch.Epilogue) b
 	several := false
 	for d, x := range g.boxes(s, at) {
 		p, width := g.plans[d], x.c1-x.c0
-		if p.exec.Recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
+		if p.Recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
 			return false
 		}
 		if c.parts[d] == nil || width == 0 {
@@ -75,7 +76,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []launch.Epilogue) b
 }
 
 // overlap computes c = alpha·A·b + beta·c by chunks. The caller uses both.
-func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) error {
+func (g *Plan) overlap(ctx context.Context, n int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue, t *tally) error {
 	for d, p := range b.parts { // once what was started there is done, which may write B
 		if p == nil {
 			continue
@@ -92,14 +93,14 @@ func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupT
 			return nil
 		}
 		if err := g.overlapOn(ctx, d, boxes[d], alpha, b, beta, c, es[d], t); err != nil {
-			return named(g.plans[d].dev, err)
+			return named(g.plans[d].Device(), err)
 		}
 		return nil
 	})
 }
 
 // overlapOn is overlap on one device, which needs the elements of a box of B.
-func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue, t *tally) error {
+func (g *Plan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *Tensor, beta float64, c *Tensor, e launch.Epilogue, t *tally) error {
 	if b.boxes[d] == need {
 		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
 		t.Each[d] = tm
@@ -162,13 +163,13 @@ func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float6
 }
 
 // fetch copies elements of B to a device, beside what it computes.
-func (g *GroupPlan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *GroupTensor, t *tally) error {
+func (g *Plan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *Tensor, t *tally) error {
 	for _, from := range b.sources(d, x) {
 		n, err := copyBox(ctx, dst, x, b.parts[from], b.boxes[from], true)
 		if err != nil {
 			return fmt.Errorf("copying from %s:%d: %w", b.devs[from].Info().Backend, b.devs[from].Info().Index, err)
 		}
-		if b.devs[from] != g.plans[d].dev {
+		if b.devs[from] != g.plans[d].Device() {
 			t.adding.Lock()
 			t.Moved += n
 			t.adding.Unlock()
@@ -178,7 +179,7 @@ func (g *GroupPlan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box,
 }
 
 // multiplyChunk multiplies by a chunk of B, into elements x of C.
-func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64, tmp *tensor.Tensor, x box, c *GroupTensor, e launch.Epilogue) (backend.Timing, error) {
+func (g *Plan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64, tmp *tensor.Tensor, x box, c *Tensor, e launch.Epilogue) (backend.Timing, error) {
 	if beta != 0 {
 		if _, err := copyBox(ctx, tmp, x, c.parts[d], c.boxes[d], false); err != nil {
 			return backend.Timing{}, err
@@ -193,7 +194,7 @@ func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *
 }
 
 // chunksOn returns device d's chunks, which the plan keeps.
-func (g *GroupPlan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
+func (g *Plan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
 	w := &g.chunks[d]
 	if w.c != nil && w.b[0].Type == b && w.c.Type == c {
 		return w, nil
@@ -205,7 +206,7 @@ func (g *GroupPlan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts, err := tensor.NewAll(g.plans[d].dev, sb, sb, sc)
+	ts, err := tensor.NewAll(g.plans[d].Device(), sb, sb, sc)
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +215,11 @@ func (g *GroupPlan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
 }
 
 // close frees the chunks, of which the plan forgets the launches.
-func (w *chunked) close(p *Plan) error {
+func (w *chunked) close(p *plan.Plan) error {
 	var errs []error
 	for _, t := range []*tensor.Tensor{w.b[0], w.b[1], w.c} {
 		if t != nil {
-			p.mu.Lock()
-			p.launcher.Forget(t)
-			p.mu.Unlock()
+			p.Forget(t)
 			errs = append(errs, t.Close())
 		}
 	}

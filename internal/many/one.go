@@ -1,6 +1,6 @@
 // A plan and a sequence of a device by itself, as the front door has them.
 
-package plan
+package many
 
 import (
 	"context"
@@ -12,23 +12,24 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // one is a Plan as a Matrix. What a Plan does without operands it does itself.
-type one struct{ *Plan }
+type one struct{ *plan.Plan }
 
-func (o one) single() *Plan { return o.Plan }
+func (o one) single() *plan.Plan { return o.Plan }
 
 // Parts returns nil: the device holds all of the matrix.
-func (o one) Parts() []Info { return nil }
+func (o one) Parts() []plan.Info { return nil }
 
 func (o one) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	sb, sc, err := o.Shapes(n, b, false, c, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	ts, err := tensor.NewAll(o.dev, sb, sc)
+	ts, err := tensor.NewAll(o.Device(), sb, sc)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,7 +40,7 @@ func (o one) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 	if err := at.named(1); err != nil {
 		return nil, err
 	}
-	t, err := tensor.New(o.dev, s)
+	t, err := tensor.New(o.Device(), s)
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +135,13 @@ func operands(b, c Operand, e Epilogue) (x, y *tensor.Tensor, out launch.Epilogu
 }
 
 // sequence is a Sequence as a Recorder.
-type sequence struct{ *Sequence }
+type sequence struct {
+	*plan.Sequence
+	dev *device.Device
+}
 
 // NewRecorder returns a sequence without multiplications on a device by itself.
-func NewRecorder(d *device.Device) Recorder { return sequence{NewSequence(d)} }
+func NewRecorder(d *device.Device) Recorder { return sequence{plan.NewSequence(d), d} }
 
 func (s sequence) Add(m Matrix, alpha float64, b Operand, beta float64, c Operand, e Epilogue) error {
 	p, err := s.planOf(m)
@@ -164,7 +168,7 @@ func (s sequence) AddValues(m Matrix, values Operand) error {
 }
 
 // planOf returns the plan that has all of a matrix on one device; nil for no matrix.
-func (s sequence) planOf(m Matrix) (*Plan, error) {
+func (s sequence) planOf(m Matrix) (*plan.Plan, error) {
 	if m == nil {
 		return nil, nil
 	}

@@ -1,6 +1,6 @@
-// Products of a group with B and C in the host's memory: each device copies its part of B, multiplies, and copies its part of C back.
+// Products on several devices with B and C in the host's memory: each device copies its part of B, multiplies, and copies its part of C back.
 
-package plan
+package many
 
 import (
 	"context"
@@ -10,16 +10,17 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails, the
 // others stop and the error names it.
-func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error) {
+func (g *Plan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error) {
 	start := time.Now()
-	if g.all.right {
+	if g.all.Right {
 		b, c = b.Transposed(), c.Transposed()
 	}
-	if err := g.all.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+	if err := g.all.CheckDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return Timing{}, err
 	}
 	g.mu.Lock()
@@ -46,12 +47,12 @@ func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b tensor.Dense,
 }
 
 // tooMany is the error of more columns than there is memory for.
-func (g *GroupPlan) tooMany(n int) error {
-	return fmt.Errorf("%d %s, and there is memory for %d on the devices (Options.Memory): %w", n, g.all.what(), g.most, backend.ErrOutOfMemory)
+func (g *Plan) tooMany(n int) error {
+	return fmt.Errorf("%d %s, and there is memory for %d on the devices (Options.Memory): %w", n, g.all.Counted(), g.most, backend.ErrOutOfMemory)
 }
 
 // multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
-func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue, t *tally) error {
+func (g *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue, t *tally) error {
 	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
 	if err != nil {
 		return err
@@ -61,14 +62,14 @@ func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b tensor.Dense,
 	err = together(ctx, len(parts), func(ctx context.Context, i int) error {
 		q := parts[i]
 		p := g.plans[q.device]
-		if g.all.right {
+		if g.all.Right {
 			q.b, q.c = q.b.Transposed(), q.c.Transposed()
 		}
-		tm, err := p.multiply(ctx, alpha, q.b, beta, q.c, es[q.device], func() error { return copied.pass(ctx) })
+		tm, err := p.MultiplyTogether(ctx, alpha, q.b, beta, q.c, es[q.device], func() error { return copied.pass(ctx) })
 		t.Each[q.device].Device += tm.Device
 		t.Each[q.device].Host += tm.Host
 		if err != nil {
-			return named(p.dev, err)
+			return named(p.Device(), err)
 		}
 		t.stream(p)
 		return nil
@@ -83,9 +84,9 @@ type task struct {
 }
 
 // share cuts B and C as the plan sees them. Devices without rows or columns get no task, unless there are none at all.
-func (g *GroupPlan) share(b, c tensor.Dense) []task {
+func (g *Plan) share(b, c tensor.Dense) []task {
 	bounds := g.bounds
-	if g.Split == ByColumns {
+	if g.Split == work.ByColumns {
 		bounds = cutColumns(b.Cols, g.weights)
 	}
 	var ps []task
@@ -94,7 +95,7 @@ func (g *GroupPlan) share(b, c tensor.Dense) []task {
 		if lo == hi && (i > 0 || bounds[len(bounds)-1] > 0) {
 			continue
 		}
-		if g.Split == ByColumns {
+		if g.Split == work.ByColumns {
 			ps = append(ps, task{i, b.ColRange(lo, hi), c.ColRange(lo, hi)})
 		} else {
 			ps = append(ps, task{i, b, c.RowRange(lo, hi)})

@@ -1,6 +1,6 @@
-// Products of a group with tensors: what does not lie where the split needs it is brought there, and all devices multiply.
+// Products on several devices with tensors: what does not lie where the split needs it is brought there, and all devices multiply.
 
-package plan
+package many
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/stream"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -41,11 +41,8 @@ func (t *tally) sum(start time.Time) {
 }
 
 // stream adds what a product with a matrix that is not on the device took.
-func (t *tally) stream(p *Plan) {
-	p.mu.Lock()
-	s := p.streamed
-	p.streamed = stream.Timing{}
-	p.mu.Unlock()
+func (t *tally) stream(p *plan.Plan) {
+	s := p.TakeStreamed()
 	if s.Panels == 0 {
 		return
 	}
@@ -58,7 +55,7 @@ func (t *tally) stream(p *Plan) {
 }
 
 // copy copies between tensors and counts it.
-func (t *tally) copy(ctx context.Context, dst, src *GroupTensor) error {
+func (t *tally) copy(ctx context.Context, dst, src *Tensor) error {
 	start := time.Now()
 	n, err := dst.copy(ctx, src)
 	t.Moved += n
@@ -68,7 +65,7 @@ func (t *tally) copy(ctx context.Context, dst, src *GroupTensor) error {
 
 // Repeat runs the same multiplication of tensors on the plan's devices a number of times back to back. What does not lie where the
 // split needs it is copied there before, and C back after, once. With a beta other than 0 each run adds to the last one's c.
-func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error) {
+func (g *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error) {
 	if times < 1 {
 		return Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
@@ -78,7 +75,7 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b Oper
 }
 
 // Start starts a product whose operands lie where the split needs them, on each device, and returns; any other is waited for.
-func (g *GroupPlan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error) {
+func (g *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	bs, cs, err := g.operands(b, c)
@@ -86,7 +83,7 @@ func (g *GroupPlan) Start(ctx context.Context, alpha float64, b Operand, beta fl
 		return Pending{}, err
 	}
 	es, err := g.recordable(bs, cs, e)
-	if err != nil || g.plans[0].exec.Recordable() != nil {
+	if err != nil || g.plans[0].Recordable() != nil {
 		t, err := g.repeat(ctx, 1, alpha, b, beta, c, e)
 		return Pending{done: t}, err
 	}
@@ -95,7 +92,7 @@ func (g *GroupPlan) Start(ctx context.Context, alpha float64, b Operand, beta fl
 }
 
 // operands returns B and C as tensors on the plan's devices, of sizes that fit together, unless the plan cannot be multiplied with.
-func (g *GroupPlan) operands(b, c Operand) (bs, cs *GroupTensor, err error) {
+func (g *Plan) operands(b, c Operand) (bs, cs *Tensor, err error) {
 	switch {
 	case b == nil || c == nil:
 		return nil, nil, errors.New("B or C is missing")
@@ -118,15 +115,15 @@ func (g *GroupPlan) operands(b, c Operand) (bs, cs *GroupTensor, err error) {
 }
 
 // columns is the number of C's columns as the plan sees them.
-func (g *GroupPlan) columns(c *GroupTensor) int {
-	if g.all.right {
+func (g *Plan) columns(c *Tensor) int {
+	if g.all.Right {
 		return c.Rows
 	}
 	return c.Cols
 }
 
 // repeat is Repeat with the plan locked.
-func (g *GroupPlan) repeat(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) (Timing, error) {
+func (g *Plan) repeat(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) (Timing, error) {
 	start := time.Now()
 	t := newTally(len(g.plans))
 	err := g.multiplyTensors(ctx, times, alpha, ob, beta, oc, e, t)
@@ -136,7 +133,7 @@ func (g *GroupPlan) repeat(ctx context.Context, times int, alpha float64, ob Ope
 	return t.Timing, err
 }
 
-func (g *GroupPlan) multiplyTensors(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue, t *tally) error {
+func (g *Plan) multiplyTensors(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue, t *tally) error {
 	b, c, err := g.operands(ob, oc)
 	if err != nil {
 		return err
@@ -159,7 +156,7 @@ func (g *GroupPlan) multiplyTensors(ctx context.Context, times int, alpha float6
 		done, err = g.overlapped(ctx, n, alpha, b, beta, cs, es, t)
 	}
 	if !done && err == nil {
-		var bs *GroupTensor
+		var bs *Tensor
 		if bs, err = g.bring(ctx, roleB, n, b, b.Type, c.Type, true, t); err == nil {
 			err = g.run(ctx, times, alpha, bs, beta, cs, es, t.Each)
 		}
@@ -177,16 +174,16 @@ func (g *GroupPlan) multiplyTensors(ctx context.Context, times int, alpha float6
 }
 
 // checkTensors refuses operands whose sizes do not fit together.
-func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
+func (g *Plan) checkTensors(b, c *Tensor) error {
 	sb, sc := b.Shape, c.Shape
-	if g.all.right {
+	if g.all.Right {
 		sb, sc = sb.Transposed(), sc.Transposed()
 	}
-	return g.all.checkDims(sb.Rows, sb.Cols, sc.Rows, sc.Cols)
+	return g.all.CheckDims(sb.Rows, sb.Cols, sc.Rows, sc.Cols)
 }
 
 // epilogues returns each device's part of an epilogue.
-func (g *GroupPlan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t *tally) ([]launch.Epilogue, error) {
+func (g *Plan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t *tally) ([]launch.Epilogue, error) {
 	out := make([]launch.Epilogue, len(g.plans))
 	for d := range out {
 		out[d].Activation = e.Activation
@@ -207,7 +204,7 @@ func (g *GroupPlan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Ty
 			continue
 		}
 		r := roleColBias
-		if x.rows != g.all.right {
+		if x.rows != g.all.Right {
 			r = roleRowBias
 		}
 		here, err := g.bring(ctx, r, n, bias, bias.Type, c, true, t)
@@ -227,7 +224,7 @@ func (g *GroupPlan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Ty
 
 // bring returns a tensor that lies where the split needs it: t itself if it does, else one that the plan keeps, into which t
 // is copied if it is read. b and c are the types of B and C.
-func (g *GroupPlan) bring(ctx context.Context, r role, n int, t *GroupTensor, b, c dtype.Type, read bool, tm *tally) (*GroupTensor, error) {
+func (g *Plan) bring(ctx context.Context, r role, n int, t *Tensor, b, c dtype.Type, read bool, tm *tally) (*Tensor, error) {
 	if lies, err := g.inPlace(r, n, t, b, c); lies || err != nil {
 		return t, err
 	}
@@ -253,19 +250,19 @@ func (g *GroupPlan) bring(ctx context.Context, r role, n int, t *GroupTensor, b,
 }
 
 // inPlace tells whether a tensor lies where the split needs it.
-func (g *GroupPlan) inPlace(r role, n int, t *GroupTensor, b, c dtype.Type) (bool, error) {
+func (g *Plan) inPlace(r role, n int, t *Tensor, b, c dtype.Type) (bool, error) {
 	s, at := g.need(r, n)
 	if t.Rows != s.Rows || t.Cols != s.Cols {
 		return false, fmt.Errorf("shapes do not fit: it is %d×%d, want %d×%d", t.Rows, t.Cols, s.Rows, s.Cols)
 	}
-	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *Plan) bool { return !slices.Contains(t.devs, p.dev) }) {
-		return false, errors.New("a tensor is on the devices of another group")
+	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *plan.Plan) bool { return !slices.Contains(t.devs, p.Device()) }) {
+		return false, errors.New("a tensor is on other devices")
 	}
 	return g.lies(r, t, g.boxes(s, at), b, c)
 }
 
 // lies tells whether a tensor has the boxes that are needed, in blocks that the kernels take.
-func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (bool, error) {
+func (g *Plan) lies(r role, t *Tensor, boxes []box, b, c dtype.Type) (bool, error) {
 	if t.alone { // whose layout the plan looks at
 		return true, nil
 	}
@@ -276,7 +273,7 @@ func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (
 			}
 			continue
 		}
-		if p.Device() != g.plans[d].dev || t.boxes[d] != boxes[d] {
+		if p.Device() != g.plans[d].Device() || t.boxes[d] != boxes[d] {
 			return false, nil
 		}
 		s, err := g.shape(d, r, tensor.Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
@@ -291,26 +288,24 @@ func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (
 }
 
 // forget drops the launches with a tensor that is about to be closed.
-func (g *GroupPlan) forget(t *GroupTensor) {
+func (g *Plan) forget(t *Tensor) {
 	for d, p := range g.plans {
 		if t.parts[d] != nil {
-			p.mu.Lock()
-			p.launcher.Forget(t.parts[d])
-			p.mu.Unlock()
+			p.Forget(t.parts[d])
 		}
 	}
 }
 
 // run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
 // is not started before that is known, so each has a goroutine.
-func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, each []backend.Timing) error {
+func (g *Plan) run(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue, each []backend.Timing) error {
 	wait := func(ctx context.Context, d int, w backend.Pending) (err error) {
 		if each[d], err = w.Wait(ctx); err != nil {
-			return named(g.plans[d].dev, err)
+			return named(g.plans[d].Device(), err)
 		}
 		return nil
 	}
-	if g.plans[0].exec.Recordable() != nil {
+	if g.plans[0].Recordable() != nil {
 		return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
 			w, err := g.startOn(ctx, d, times, alpha, b, beta, c, es[d])
 			if err != nil {
@@ -327,7 +322,7 @@ func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupT
 }
 
 // start starts the product on every device that has a part of it. After an error it returns what has begun.
-func (g *GroupPlan) start(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue) ([]backend.Pending, error) {
+func (g *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue) ([]backend.Pending, error) {
 	begun := make([]backend.Pending, 0, len(g.plans))
 	for d := range g.plans {
 		w, err := g.startOn(ctx, d, times, alpha, b, beta, c, es[d])
@@ -339,22 +334,22 @@ func (g *GroupPlan) start(ctx context.Context, times int, alpha float64, b *Grou
 	return begun, nil
 }
 
-func (g *GroupPlan) startOn(ctx context.Context, d, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue) (backend.Pending, error) {
+func (g *Plan) startOn(ctx context.Context, d, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e launch.Epilogue) (backend.Pending, error) {
 	if b.parts[d] == nil || c.parts[d] == nil {
 		return backend.Done(backend.Timing{}), nil
 	}
-	w, err := g.plans[d].start(ctx, times, alpha, b.parts[d], beta, c.parts[d], e)
+	w, err := g.plans[d].StartRepeated(ctx, times, alpha, b.parts[d], beta, c.parts[d], e)
 	if err != nil {
-		return nil, named(g.plans[d].dev, err)
+		return nil, named(g.plans[d].Device(), err)
 	}
 	return w, nil
 }
 
 // devs returns the devices that the plan is on.
-func (g *GroupPlan) devs() []*device.Device {
+func (g *Plan) devs() []*device.Device {
 	var out []*device.Device
 	for _, p := range g.plans {
-		out = append(out, p.dev)
+		out = append(out, p.Device())
 	}
 	return out
 }

@@ -1,6 +1,6 @@
-// Dense matrices on the devices of a group: in parts, or all of it on each device or on one.
+// Dense matrices on several devices: in parts, or all of it on each device or on one.
 
-package plan
+package many
 
 import (
 	"cmp"
@@ -13,9 +13,10 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Placement says where a matrix lies on the devices of a group.
+// Placement says where a matrix lies on several devices.
 type Placement int
 
 // The placements.
@@ -26,7 +27,7 @@ const (
 	ByRow                        // some rows on each device
 )
 
-// On is all of the matrix on device i of the group. Where i is negative it is no place.
+// On is all of the matrix on device i. Where i is negative it is no place.
 func On(i int) Placement {
 	if i < 0 {
 		return nowhere
@@ -52,7 +53,7 @@ func (p Placement) String() string {
 	return fmt.Sprintf("on device %d", int(p)-1)
 }
 
-// check refuses what is no place in a group of so many devices.
+// check refuses what is no place on so many devices.
 func (p Placement) check(devices int) error {
 	if p < ByRow || int(p) > devices {
 		return fmt.Errorf("placement %v: there are %d devices", p, devices)
@@ -77,9 +78,9 @@ func (b box) and(x box) box {
 	return box{max(b.r0, x.r0), min(b.r1, x.r1), max(b.c0, x.c0), min(b.c1, x.c1)}
 }
 
-// GroupTensor is a dense matrix on the devices of a group, row-major, of which each device has a box, or none. Its contents
+// Tensor is a dense matrix on several devices, row-major, of which each device has a box, or none. Its contents
 // are undefined until they are written.
-type GroupTensor struct {
+type Tensor struct {
 	tensor.Shape // of all of it
 	At           Placement
 	devs         []*device.Device
@@ -89,15 +90,15 @@ type GroupTensor struct {
 }
 
 // tensor returns an operand as a tensor on the plan's devices, nil for none.
-func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
+func (g *Plan) tensor(o Operand) (*Tensor, error) {
 	switch t := o.(type) {
 	case nil:
 		return nil, nil
-	case *GroupTensor:
+	case *Tensor:
 		return t, nil
 	case *tensor.Tensor:
 		if len(g.plans) == 1 {
-			return &GroupTensor{
+			return &Tensor{
 				Shape: t.Shape, At: On(0), devs: []*device.Device{t.Device()}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*tensor.Tensor{t}, alone: true,
 			}, nil
 		}
@@ -106,7 +107,7 @@ func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
 }
 
 // part returns what a device has, nil if that is nothing, or if there is no tensor.
-func (t *GroupTensor) part(d int) *tensor.Tensor {
+func (t *Tensor) part(d int) *tensor.Tensor {
 	if t == nil {
 		return nil
 	}
@@ -114,26 +115,26 @@ func (t *GroupTensor) part(d int) *tensor.Tensor {
 }
 
 // operand is the tensor as the plan's callers have it.
-func (g *GroupPlan) operand(t *GroupTensor) Operand {
+func (g *Plan) operand(t *Tensor) Operand {
 	if g.alone {
 		return t.parts[0]
 	}
 	return t
 }
 
-// NewGroupTensor allocates a row-major tensor, all of it on each of several devices.
-func NewGroupTensor(devs []*device.Device, s tensor.Shape) (*GroupTensor, error) {
+// NewReplicated allocates a row-major tensor, all of it on each of several devices.
+func NewReplicated(devs []*device.Device, s tensor.Shape) (*Tensor, error) {
 	if s.ColMajor {
 		return nil, fmt.Errorf("a column-major tensor is for one device, not for %d: %w", len(devs), backend.ErrUnsupported)
 	}
 	if _, err := s.Size(); err != nil {
 		return nil, err
 	}
-	return newGroupTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
+	return newTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
 }
 
-// NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
-func (g *GroupPlan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
+// NewTensor allocates a tensor on the plan's devices. Parts are cut as the plan cuts B and C of that size.
+func (g *Plan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 	if err := at.named(len(g.plans)); err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func (g *GroupPlan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 		return nil, err
 	}
 	devs := g.devs()
-	t, err := newGroupTensor(devs, s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
+	t, err := newTensor(devs, s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +150,9 @@ func (g *GroupPlan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 }
 
 // TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs it.
-func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
-	var ts [2]*GroupTensor
-	if err := tensor.CheckDim(n, g.all.what()); err != nil {
+func (g *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
+	var ts [2]*Tensor
+	if err := tensor.CheckDim(n, g.all.Counted()); err != nil {
 		return nil, nil, err
 	}
 	if g.most > 0 && n > g.most {
@@ -170,9 +171,9 @@ func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error)
 	return g.operand(ts[0]), g.operand(ts[1]), nil
 }
 
-// newGroupTensor allocates the parts of a tensor; as says how one lies in blocks.
-func newGroupTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box, as func(d int, part tensor.Shape) (tensor.Shape, error)) (*GroupTensor, error) {
-	t := &GroupTensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*tensor.Tensor, len(devs))}
+// newTensor allocates the parts of a tensor; as says how one lies in blocks.
+func newTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box, as func(d int, part tensor.Shape) (tensor.Shape, error)) (*Tensor, error) {
+	t := &Tensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*tensor.Tensor, len(devs))}
 	for d, dev := range devs {
 		x := boxes[d]
 		if idle(d, boxes) {
@@ -203,7 +204,7 @@ func idle(d int, boxes []box) bool {
 }
 
 // boxes returns what each device has of a matrix.
-func (g *GroupPlan) boxes(s tensor.Shape, at Placement) []box {
+func (g *Plan) boxes(s tensor.Shape, at Placement) []box {
 	whole := box{0, s.Rows, 0, s.Cols}
 	out := make([]box, len(g.plans))
 	n := s.Cols
@@ -212,7 +213,7 @@ func (g *GroupPlan) boxes(s tensor.Shape, at Placement) []box {
 	}
 	var cuts []int
 	if at == ByRow || at == ByColumn {
-		cuts = g.cuts(n, (at == ByRow) != g.all.right)
+		cuts = g.cuts(n, (at == ByRow) != g.all.Right)
 	}
 	for d := range out {
 		switch {
@@ -228,8 +229,8 @@ func (g *GroupPlan) boxes(s tensor.Shape, at Placement) []box {
 }
 
 // cuts cuts n rows, as the plan sees them, or columns for the devices.
-func (g *GroupPlan) cuts(n int, rows bool) []int {
-	if rows && g.Split == ByRows && n == g.all.Rows {
+func (g *Plan) cuts(n int, rows bool) []int {
+	if rows && g.Split == work.ByRows && n == g.all.Rows {
 		return g.bounds
 	}
 	return cutColumns(n, g.weights)
@@ -246,7 +247,7 @@ const (
 )
 
 // need returns the shape of what takes part in products by n columns, and where the split needs it.
-func (g *GroupPlan) need(r role, n int) (tensor.Shape, Placement) {
+func (g *Plan) need(r role, n int) (tensor.Shape, Placement) {
 	s, at := tensor.Shape{Rows: g.all.Cols, Cols: n}, ByColumn
 	switch {
 	case r == roleC:
@@ -257,22 +258,22 @@ func (g *GroupPlan) need(r role, n int) (tensor.Shape, Placement) {
 		s.Rows = 1
 	}
 	switch byRows := r == roleC || r == roleRowBias; {
-	case g.Split == ByRows && byRows:
+	case g.Split == work.ByRows && byRows:
 		at = ByRow
-	case g.Split == ByRows || r == roleRowBias:
+	case g.Split == work.ByRows || r == roleRowBias:
 		at = Replicated
 	}
-	if g.all.right {
+	if g.all.Right {
 		s, at = s.Transposed(), at.turned()
 	}
 	return s, at
 }
 
 // tensorFor allocates B, C or a bias where the split needs it; b and c are the types of B and C.
-func (g *GroupPlan) tensorFor(r role, n int, t, b, c dtype.Type) (*GroupTensor, error) {
+func (g *Plan) tensorFor(r role, n int, t, b, c dtype.Type) (*Tensor, error) {
 	s, at := g.need(r, n)
 	s.Type = t
-	return newGroupTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return g.shape(d, r, part, b, c) })
+	return newTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return g.shape(d, r, part, b, c) })
 }
 
 // turned is where the transpose lies.
@@ -287,12 +288,12 @@ func (p Placement) turned() Placement {
 }
 
 // shape returns how device d's part lies in blocks.
-func (g *GroupPlan) shape(d int, r role, part tensor.Shape, b, c dtype.Type) (tensor.Shape, error) {
+func (g *Plan) shape(d int, r role, part tensor.Shape, b, c dtype.Type) (tensor.Shape, error) {
 	if r > roleC {
 		return part, nil
 	}
 	n := part.Cols
-	if g.all.right {
+	if g.all.Right {
 		n = part.Rows
 	}
 	sb, sc, err := g.plans[d].Shapes(n, b, false, c, false)
@@ -315,7 +316,7 @@ func fitting(dev *device.Device, s tensor.Shape) (tensor.Shape, error) {
 }
 
 // use keeps the blocks of all parts until release.
-func (t *GroupTensor) use() error {
+func (t *Tensor) use() error {
 	for d, p := range t.parts {
 		if p == nil {
 			continue
@@ -328,9 +329,9 @@ func (t *GroupTensor) use() error {
 	return nil
 }
 
-func (t *GroupTensor) release() { t.releaseFirst(len(t.parts)) }
+func (t *Tensor) release() { t.releaseFirst(len(t.parts)) }
 
-func (t *GroupTensor) releaseFirst(n int) {
+func (t *Tensor) releaseFirst(n int) {
 	for _, p := range t.parts[:n] {
 		if p != nil {
 			p.Release()
@@ -339,7 +340,7 @@ func (t *GroupTensor) releaseFirst(n int) {
 }
 
 // Close frees the tensor's parts, waiting for calls that use them. A second call does nothing.
-func (t *GroupTensor) Close() error {
+func (t *Tensor) Close() error {
 	var errs []error
 	for _, p := range t.parts {
 		if p != nil {
@@ -350,12 +351,12 @@ func (t *GroupTensor) Close() error {
 }
 
 // Write copies a host matrix of the same size and type to the devices, to all at once.
-func (t *GroupTensor) Write(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, true) }
+func (t *Tensor) Write(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, true) }
 
 // Read copies the tensor to the host's matrix; what lies on every device is read from one.
-func (t *GroupTensor) Read(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, false) }
+func (t *Tensor) Read(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, false) }
 
-func (t *GroupTensor) host(ctx context.Context, h tensor.Host, write bool) error {
+func (t *Tensor) host(ctx context.Context, h tensor.Host, write bool) error {
 	return together(ctx, len(t.parts), func(ctx context.Context, d int) error {
 		p, x := t.parts[d], t.boxes[d]
 		if p == nil || x.empty() || !write && t.At == Replicated && d > 0 {

@@ -1,13 +1,13 @@
-// Rows are cut for a group's devices by what the device model predicts, not by their entries alone.
+// Rows are cut for several devices by what the device model predicts, not by their entries alone.
 
-package plan_test
+package many_test
 
 import (
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -34,7 +34,7 @@ func TestCutByPrediction(t *testing.T) {
 	} {
 		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)
-		g, err := plan.NewGroupPlan(t.Context(), devs, a, work.Options{Format: "csr", Cols: 8}, plan.Sharing{Split: plan.ByRows})
+		g, err := many.New(t.Context(), devs, a, work.Options{Format: "csr", Cols: 8}, many.Sharing{Split: work.ByRows})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
-// Several devices that multiply together: each does some columns of B and C with all of A, or some rows of A and C with
-// all of B.
+// A sparse matrix on several devices: preparing it, what there is to know of it, and new values.
 
-package plan
+package many
 
 import (
 	"cmp"
@@ -19,37 +18,16 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Split is how devices share a product.
-type Split uint8
-
-// The splits.
-const (
-	AutoSplit Split = iota // by columns where A fits each device and that is predicted to be no slower, else by rows
-	ByColumns              // of B and C: each device holds all of A
-	ByRows                 // of A and C: each device takes all of B
-)
-
-func (s Split) String() string {
-	switch s {
-	case AutoSplit:
-		return "auto"
-	case ByColumns:
-		return "columns"
-	case ByRows:
-		return "rows"
-	}
-	return fmt.Sprintf("Split(%d)", uint8(s))
-}
-
 // Sharing says how devices share a product. The zero value leaves it open.
 type Sharing struct {
-	Split  Split
+	Split  work.Split
 	Memory int64     // bytes that may be used of each device; 0: what it has
 	From   Placement // where B lies before each product
 }
@@ -57,51 +35,57 @@ type Sharing struct {
 // Validate refuses what no matrix and no devices can make right.
 func (s Sharing) Validate() error {
 	switch {
-	case s.Split > ByRows:
-		return fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", s.Split)
+	case s.Split > work.ByRows:
+		return fmt.Errorf("Options.Split: %v: want work.AutoSplit, work.ByColumns or work.ByRows", s.Split)
 	case s.Memory < 0:
 		return fmt.Errorf("Options.Memory: %d bytes", s.Memory)
 	}
 	return nil
 }
 
-// groupPlans counts the plans of groups.
-var groupPlans atomic.Int64
+// plansMade counts plans.
+var plansMade atomic.Int64
 
-// GroupPlan is a matrix on several devices. Its methods may be called from any goroutine; multiplications run one after
+// Plan is a matrix on several devices. Its methods may be called from any goroutine; multiplications run one after
 // another.
-type GroupPlan struct {
+type Plan struct {
 	number int64 // of all, by which sequences take several in one order
 
-	Split Split // ByColumns or ByRows
+	Split work.Split // work.ByColumns or work.ByRows
 	Why   string
 
-	all     Plan    // describes the whole matrix; it is on no device
-	plans   []*Plan // one for each device
+	all     whole
+	plans   []*plan.Plan // one for each device
 	weights []float64
-	bounds  []int   // ByRows: the rows of each device
-	entries []int64 // ByRows: where the entries of each begin
+	bounds  []int   // work.ByRows: the rows of each device
+	entries []int64 // work.ByRows: where the entries of each begin
 	given   *values.Given
 	most    int // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
 	mu     sync.Mutex
 	closed bool
-	alone  bool            // its operands are Tensors of the only device
-	torn   error           // why some devices have new values and others not, after SetHostValues
-	held   [4]*GroupTensor // by role: what lay elsewhere in the last product
-	chunks []chunked       // by device: see overlap
+	alone  bool       // its operands are Tensors of the only device
+	torn   error      // why some devices have new values and others not, after SetHostValues
+	held   [4]*Tensor // by role: what lay elsewhere in the last product
+	chunks []chunked  // by device: see overlap
 }
 
-// PrepareOn prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
-func PrepareOn(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options, s Sharing) (Matrix, error) {
+// whole is the size of the matrix.
+type whole struct {
+	plan.Sides
+	NNZ int64
+}
+
+// Prepare prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
+func Prepare(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options, s Sharing) (Matrix, error) {
 	if !together && s == (Sharing{}) {
-		p, err := New(ctx, devs[0], a, o)
+		p, err := plan.New(ctx, devs[0], a, o)
 		if err != nil {
 			return nil, err
 		}
 		return one{p}, nil
 	}
-	g, err := NewGroupPlan(ctx, devs, a, o, s)
+	g, err := New(ctx, devs, a, o, s)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +93,8 @@ func PrepareOn(ctx context.Context, devs []*device.Device, together bool, a form
 	return g, nil
 }
 
-// NewGroupPlan prepares a matrix for devices that multiply together, of which there may be one.
-func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*GroupPlan, error) {
+// New prepares a matrix for devices that multiply together, of which there may be one.
+func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*Plan, error) {
 	if err := sh.validate(devs, o); err != nil {
 		return nil, err
 	}
@@ -123,10 +107,10 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 	if err != nil {
 		return nil, err
 	}
-	g := &GroupPlan{number: groupPlans.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
+	g := &Plan{number: plansMade.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
 	rows, cols := w.A.Dims()
-	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: w.A.NNZ()}, right: o.Right}
-	if s.split == ByRows {
+	g.all = whole{plan.Sides{Rows: rows, Cols: cols, Right: o.Right}, w.A.NNZ()}
+	if s.split == work.ByRows {
 		err = g.divideRows(ctx, devs, m, s, sh)
 	} else {
 		g.plans, err = m.byColumns(ctx, devs)
@@ -134,7 +118,7 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 	if err != nil {
 		return nil, cmp.Or(err, closePlans(g.plans))
 	}
-	if s.split == ByRows {
+	if s.split == work.ByRows {
 		ptr, _ := w.A.CSR().Pattern()
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
@@ -145,7 +129,7 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 }
 
 // SetHostValues makes values, in the order of Plan.SetValues, those of the matrix's entries, on all devices.
-func (g *GroupPlan) SetHostValues(ctx context.Context, v values.Host) error {
+func (g *Plan) SetHostValues(ctx context.Context, v values.Host) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -155,21 +139,21 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v values.Host) error {
 		return fmt.Errorf("%d values for a matrix of %d entries", n, g.all.NNZ)
 	}
 	for _, p := range g.plans { // before any device has new values
-		if err := p.mayChange(ctx); err != nil {
-			return named(p.dev, err)
+		if err := p.MayChange(ctx); err != nil {
+			return named(p.Device(), err)
 		}
 	}
-	if g.Split == ByRows && g.given.Reordered { // by the rows of what is multiplied with
+	if g.Split == work.ByRows && g.given.Reordered { // by the rows of what is multiplied with
 		v.Data = g.given.InOrder(v)
 	}
 	size := int64(v.Type.Size())
 	g.torn = together(ctx, len(g.plans), func(ctx context.Context, d int) error {
 		part := v
-		if g.Split == ByRows {
+		if g.Split == work.ByRows {
 			part.Data = v.Data[g.entries[d]*size : g.entries[d+1]*size]
 		}
 		if err := g.plans[d].SetHostValues(ctx, part); err != nil {
-			return named(g.plans[d].dev, err)
+			return named(g.plans[d].Device(), err)
 		}
 		return nil
 	})
@@ -177,7 +161,7 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v values.Host) error {
 }
 
 // usable refuses to multiply where the plan is closed, or devices have different values.
-func (g *GroupPlan) usable() error {
+func (g *Plan) usable() error {
 	switch {
 	case g.closed:
 		return fmt.Errorf("the plan: %w", backend.ErrClosed)
@@ -188,7 +172,7 @@ func (g *GroupPlan) usable() error {
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
-func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o Sharing) (err error) {
+func (g *Plan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o Sharing) (err error) {
 	n := m.Cols
 	scarce := o.Memory > 0 || s.misfit != ""
 	rows, cols := m.A.Dims()
@@ -236,8 +220,8 @@ func (s Sharing) validate(devs []*device.Device, o work.Options) error {
 }
 
 // Parts returns what each device holds.
-func (g *GroupPlan) Parts() []Info {
-	var parts []Info
+func (g *Plan) Parts() []plan.Info {
+	var parts []plan.Info
 	for _, p := range g.plans {
 		parts = append(parts, p.Describe())
 	}
@@ -245,24 +229,26 @@ func (g *GroupPlan) Parts() []Info {
 }
 
 // Describe returns the Info of the whole matrix, in the caller's terms; the format and the variant are the first device's.
-func (g *GroupPlan) Describe() Info {
+func (g *Plan) Describe() plan.Info {
 	parts := g.Parts()
 	whole := parts[0]
-	if g.Split == ByRows {
+	if g.Split == work.ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
 			whole.Stats = resident.AddStats(whole.Stats, p.Stats, g.all.NNZ)
 			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
 		}
 	}
-	of := g.all.Describe()
-	whole.Rows, whole.Cols, whole.NNZ = of.Rows, of.Cols, of.NNZ
+	whole.Rows, whole.Cols, whole.NNZ = g.all.Rows, g.all.Cols, g.all.NNZ
+	if g.all.Right {
+		whole.Rows, whole.Cols = whole.Cols, whole.Rows
+	}
 	whole.Split, whole.WhySplit, whole.Columns = g.Split, g.Why, g.most
 	return whole
 }
 
 // single returns the only device's plan, nil if there are several.
-func (g *GroupPlan) single() *Plan {
+func (g *Plan) single() *plan.Plan {
 	if len(g.plans) == 1 {
 		return g.plans[0]
 	}
@@ -270,7 +256,7 @@ func (g *GroupPlan) single() *Plan {
 }
 
 // SetValues is SetHostValues of a tensor's elements, which go through the host's memory.
-func (g *GroupPlan) SetValues(ctx context.Context, v Operand) error {
+func (g *Plan) SetValues(ctx context.Context, v Operand) error {
 	if v == nil {
 		return errors.New("the tensor of values is missing")
 	}
@@ -286,7 +272,7 @@ func (g *GroupPlan) SetValues(ctx context.Context, v Operand) error {
 }
 
 // Reproduced is Plan.Reproduced: the largest precision that a device took, and whether none lost anything.
-func (g *GroupPlan) Reproduced() (bits rfx.P, lossless bool) {
+func (g *Plan) Reproduced() (bits rfx.P, lossless bool) {
 	lossless = true
 	for _, p := range g.plans {
 		b, l := p.Reproduced()
@@ -300,17 +286,19 @@ func (g *GroupPlan) Reproduced() (bits rfx.P, lossless bool) {
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
 // type out and not being read, with an epilogue.
-func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
-	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
+func (g *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
 }
 
 // Observe is Plan.Observe of each device, none of which takes longer than the product.
-func (g *GroupPlan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
-	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Observe(ctx, n, out, took, e) })
+func (g *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) {
+		return p.Observe(ctx, n, out, took, e)
+	})
 }
 
 // slowest returns the longest bound of a device, for its part of n columns.
-func (g *GroupPlan) slowest(n int, e Epilogue, bound func(p *Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
+func (g *Plan) slowest(n int, e Epilogue, bound func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
 	var most model.Bound
 	row, err := g.tensor(e.RowBias)
 	if err != nil {
@@ -323,14 +311,14 @@ func (g *GroupPlan) slowest(n int, e Epilogue, bound func(p *Plan, n int, e laun
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
-		if g.Split == ByColumns {
+		if g.Split == work.ByColumns {
 			if part = cuts[d+1] - cuts[d]; part == 0 && d > 0 {
 				continue
 			}
 		}
 		b, err := bound(p, part, launch.Epilogue{RowBias: row.part(d), ColBias: col.part(d), Activation: e.Activation})
 		if err != nil {
-			return most, named(p.dev, err)
+			return most, named(p.Device(), err)
 		}
 		if b.Time() >= most.Time() {
 			most = b
@@ -347,7 +335,7 @@ func named(d *device.Device, err error) error {
 
 // Close waits for the multiplication in progress and frees everything the plan holds on the devices. A second call does
 // nothing.
-func (g *GroupPlan) Close() error {
+func (g *Plan) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -367,7 +355,7 @@ func (g *GroupPlan) Close() error {
 	return cmp.Or(append(errs, closePlans(g.plans))...)
 }
 
-func closePlans(plans []*Plan) error {
+func closePlans(plans []*plan.Plan) error {
 	var errs []error
 	for _, p := range plans {
 		if p != nil {

@@ -1,6 +1,6 @@
-// How a group's devices share a matrix: which way it is split, where it is cut, and its parts on the devices.
+// How several devices share a matrix: which way it is split, where it is cut, and its parts on the devices.
 
-package plan
+package many
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -40,7 +41,7 @@ func (m divided) on(i int, rows *work.Matrix) *work.Work {
 
 // decision is a split and its reason.
 type decision struct {
-	split   Split
+	split   work.Split
 	why     string    // reads behind "because"
 	weights []float64 // each device's share of the work
 	misfit  string    // why not every device can hold all of A; "": all can
@@ -51,15 +52,15 @@ type decision struct {
 // max t_d(w_d·n) by columns and 1/Σ 1/t_d(n) by rows, where w_d is in proportion to 1/t_d(n).
 func decide(ctx context.Context, devs []*device.Device, m divided, o Sharing) (decision, error) {
 	one := decision{split: o.Split, why: "it was requested", weights: equal(len(devs)), misfit: misfit(devs, m, o)}
-	if o.Split == ByColumns && o.Memory > 0 && one.misfit != "" {
+	if o.Split == work.ByColumns && o.Memory > 0 && one.misfit != "" {
 		return one, fmt.Errorf("by columns each device holds all of A, and %s: %w", one.misfit, backend.ErrOutOfMemory)
 	}
-	if len(devs) == 1 || o.Split != AutoSplit && alike(devs) {
+	if len(devs) == 1 || o.Split != work.AutoSplit && alike(devs) {
 		switch {
-		case one.split == AutoSplit && one.misfit != "":
-			one.split, one.why = ByRows, one.misfit
-		case one.split == AutoSplit:
-			one.split, one.why = ByColumns, "there is one device"
+		case one.split == work.AutoSplit && one.misfit != "":
+			one.split, one.why = work.ByRows, one.misfit
+		case one.split == work.AutoSplit:
+			one.split, one.why = work.ByColumns, "there is one device"
 		}
 		return one, nil
 	}
@@ -76,11 +77,11 @@ func decide(ctx context.Context, devs []*device.Device, m divided, o Sharing) (d
 		times[i] = t
 	}
 	one.weights = inverse(times)
-	if o.Split != AutoSplit {
+	if o.Split != work.AutoSplit {
 		return one, nil
 	}
 	if one.misfit != "" {
-		one.split, one.why = ByRows, one.misfit
+		one.split, one.why = work.ByRows, one.misfit
 		return one, nil
 	}
 	return one.faster(ctx, devs, m, o, times)
@@ -111,18 +112,18 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 			return one, named(devs[0], err)
 		}
 		if rate > 0 {
-			a, b := moving(devs, m, o, ByColumns, one.weights, rate), moving(devs, m, o, ByRows, one.weights, rate)
+			a, b := moving(devs, m, o, work.ByColumns, one.weights, rate), moving(devs, m, o, work.ByRows, one.weights, rate)
 			byColumns, byRows = byColumns+a, byRows+b
 			moves = fmt.Sprintf("; of these %s and %s are for moving B, %v, at %.3g GB/s", choose.Short(a), choose.Short(b), o.From, rate/1e9)
 		}
 	}
 	// Rows have to be that much faster: every device gets all of B then, and C is not in one piece anywhere.
 	const margin = 1.1
-	one.split = ByColumns
+	one.split = work.ByColumns
 	if float64(byRows)*margin < float64(byColumns) {
-		one.split = ByRows
+		one.split = work.ByRows
 	}
-	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n, columnsOfB(m.Right), choose.Short(byColumns), choose.Short(byRows), moves)
+	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n, plan.Sides{Right: m.Right}.Counted(), choose.Short(byColumns), choose.Short(byRows), moves)
 	return one, nil
 }
 
@@ -231,9 +232,11 @@ func cutRows(a formats.Sparse, weights []float64, step int) []int {
 }
 
 // byColumns brings all of the matrix onto each device. For devices of one kind it is packed once.
-func (m divided) byColumns(ctx context.Context, devs []*device.Device) ([]*Plan, error) {
+func (m divided) byColumns(ctx context.Context, devs []*device.Device) ([]*plan.Plan, error) {
 	if m.P != 0 || len(devs) == 1 || !alike(devs) {
-		return each(ctx, devs, func(ctx context.Context, _ int, d *device.Device) (*Plan, error) { return Prepare(ctx, d, m.Work) })
+		return each(ctx, devs, func(ctx context.Context, _ int, d *device.Device) (*plan.Plan, error) {
+			return plan.Prepare(ctx, d, m.Work)
+		})
 	}
 	var refused error // the first
 	for c, err := range choose.InOrder(ctx, devs[0], m.Work) {
@@ -250,19 +253,19 @@ func (m divided) byColumns(ctx context.Context, devs []*device.Device) ([]*Plan,
 }
 
 // copies packs the matrix in a candidate's format and brings it onto each device.
-func (m divided) copies(ctx context.Context, devs []*device.Device, c *choose.Candidate) ([]*Plan, error) {
+func (m divided) copies(ctx context.Context, devs []*device.Device, c *choose.Candidate) ([]*plan.Plan, error) {
 	e, err := c.Pack(ctx, m.A)
 	if err != nil {
 		return nil, err
 	}
-	return each(ctx, devs, func(ctx context.Context, _ int, d *device.Device) (*Plan, error) {
-		return bring(ctx, d, m.Work, e, c.Why, newFast)
+	return each(ctx, devs, func(ctx context.Context, _ int, d *device.Device) (*plan.Plan, error) {
+		return plan.Bring(ctx, d, m.Work, e, c.Why)
 	})
 }
 
 // each makes a plan for each device, for all at once. After an error, which names the device, what it returns must be closed.
-func each(ctx context.Context, devs []*device.Device, f func(ctx context.Context, i int, d *device.Device) (*Plan, error)) ([]*Plan, error) {
-	plans := make([]*Plan, len(devs))
+func each(ctx context.Context, devs []*device.Device, f func(ctx context.Context, i int, d *device.Device) (*plan.Plan, error)) ([]*plan.Plan, error) {
+	plans := make([]*plan.Plan, len(devs))
 	err := together(ctx, len(devs), func(ctx context.Context, i int) (err error) {
 		if plans[i], err = f(ctx, i, devs[i]); err != nil {
 			return named(devs[i], err)
@@ -274,7 +277,7 @@ func each(ctx context.Context, devs []*device.Device, f func(ctx context.Context
 
 // byRows brings a range of the matrix's rows onto each device, and returns where it was cut. In fast mode the format is
 // the one that the first device would take for all of A, and each range is packed as the whole was.
-func (m divided) byRows(ctx context.Context, devs []*device.Device, weights []float64) ([]*Plan, []int, error) {
+func (m divided) byRows(ctx context.Context, devs []*device.Device, weights []float64) ([]*plan.Plan, []int, error) {
 	if m.P != 0 {
 		return m.reproducible(ctx, devs, weights)
 	}
@@ -298,20 +301,20 @@ func (m divided) byRows(ctx context.Context, devs []*device.Device, weights []fl
 }
 
 // reproducible prepares ranges of rows for reproducible mode, in which the bits of a row depend on the row and B alone.
-func (m divided) reproducible(ctx context.Context, devs []*device.Device, weights []float64) ([]*Plan, []int, error) {
+func (m divided) reproducible(ctx context.Context, devs []*device.Device, weights []float64) ([]*plan.Plan, []int, error) {
 	const panel = 32
 	bounds, err := m.cutEven(ctx, devs, weights, panel, kernel.Rows.Format())
 	if err != nil {
 		return nil, nil, err
 	}
-	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *device.Device) (*Plan, error) {
-		return Prepare(ctx, d, m.on(i, m.A.Rows(bounds[i], bounds[i+1])))
+	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *device.Device) (*plan.Plan, error) {
+		return plan.Prepare(ctx, d, m.on(i, m.A.Rows(bounds[i], bounds[i+1])))
 	})
 	return plans, bounds, err
 }
 
 // packed prepares ranges of rows in a candidate's format.
-func (m divided) packed(ctx context.Context, devs []*device.Device, weights []float64, c *choose.Candidate) ([]*Plan, []int, error) {
+func (m divided) packed(ctx context.Context, devs []*device.Device, weights []float64, c *choose.Candidate) ([]*plan.Plan, []int, error) {
 	whole, panel := (*work.Packed)(nil), 1
 	if c.Kernel.EncodeShare == nil || m.A.Kind() != dtype.Invalid {
 		var err error
@@ -326,12 +329,12 @@ func (m divided) packed(ctx context.Context, devs []*device.Device, weights []fl
 		return nil, nil, err
 	}
 	m.extent = m.A.Extent()
-	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *device.Device) (*Plan, error) {
+	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *device.Device) (*plan.Plan, error) {
 		e, err := m.part(ctx, d, bounds[i], bounds[i+1], c, whole)
 		if err != nil {
 			return nil, err
 		}
-		return bring(ctx, d, m.on(i, m.A.Rows(bounds[i], bounds[i+1])), e, c.Why, newFast)
+		return plan.Bring(ctx, d, m.on(i, m.A.Rows(bounds[i], bounds[i+1])), e, c.Why)
 	})
 	return plans, bounds, err
 }

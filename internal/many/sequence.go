@@ -1,6 +1,6 @@
-// Sequences on a group: each device runs its parts of the multiplications, which need nothing from other devices.
+// Sequences on several devices: each device runs its parts of the multiplications, which need nothing from other devices.
 
-package plan
+package many
 
 import (
 	"cmp"
@@ -14,37 +14,38 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
-// GroupSequence is a sequence on each device of a group.
-type GroupSequence struct {
+// Sequence is a sequence on each of several devices.
+type Sequence struct {
 	devs []*device.Device
 
 	mu    sync.Mutex
-	seqs  []*Sequence
-	plans []*GroupPlan // each once, in the order of their numbers
+	seqs  []*plan.Sequence
+	plans []*Plan // each once, in the order of their numbers
 }
 
-// NewGroupSequence returns a sequence without multiplications.
-func NewGroupSequence(devs []*device.Device) *GroupSequence {
-	s := &GroupSequence{devs: devs}
+// NewSequence returns a sequence without multiplications.
+func NewSequence(devs []*device.Device) *Sequence {
+	s := &Sequence{devs: devs}
 	for _, d := range devs {
-		s.seqs = append(s.seqs, NewSequence(d))
+		s.seqs = append(s.seqs, plan.NewSequence(d))
 	}
 	return s
 }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, for tensors that lie where the plan's split needs them: what is copied from
 // device to device is not recorded. After an error the sequence is as it was.
-func (s *GroupSequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) error {
+func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, is := m.(*GroupPlan)
+	p, is := m.(*Plan)
 	switch {
 	case m == nil:
 		return errors.New("the plan is missing")
 	case !is:
-		return fmt.Errorf("a plan on %v in a sequence on several devices", m.single().dev.Info())
+		return fmt.Errorf("a plan on %v in a sequence on several devices", m.single().Device().Info())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,8 +53,8 @@ func (s *GroupSequence) Add(m Matrix, alpha float64, ob Operand, beta float64, o
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(s.devs, b.devs) || !slices.Equal(s.devs, c.devs) || len(p.plans) != len(s.devs) || p.plans[0].dev != s.devs[0] {
-		return errors.New("a plan or a tensor is on the devices of another group")
+	if !slices.Equal(s.devs, b.devs) || !slices.Equal(s.devs, c.devs) || len(p.plans) != len(s.devs) || p.plans[0].Device() != s.devs[0] {
+		return errors.New("a plan or a tensor is on other devices")
 	}
 	es, err := p.recordable(b, c, e)
 	if err != nil {
@@ -66,25 +67,25 @@ func (s *GroupSequence) Add(m Matrix, alpha float64, ob Operand, beta float64, o
 		if err := q.Add(p.plans[d], alpha, b.parts[d], beta, c.parts[d], es[d]); err != nil {
 			for i, q := range s.seqs[:d] {
 				if b.parts[i] != nil && c.parts[i] != nil {
-					err = cmp.Or(err, q.dropLast())
+					err = cmp.Or(err, q.DropLast())
 				}
 			}
 			return named(s.devs[d], err)
 		}
 	}
-	if at, there := slices.BinarySearchFunc(s.plans, p.number, func(p *GroupPlan, n int64) int { return cmp.Compare(p.number, n) }); !there {
+	if at, there := slices.BinarySearchFunc(s.plans, p.number, func(p *Plan, n int64) int { return cmp.Compare(p.number, n) }); !there {
 		s.plans = slices.Insert(s.plans, at, p)
 	}
 	return nil
 }
 
 // AddValues refuses: new values come from the host's memory.
-func (s *GroupSequence) AddValues(Matrix, Operand) error {
+func (s *Sequence) AddValues(Matrix, Operand) error {
 	return fmt.Errorf("new values in a sequence are for one device: set them between runs: %w", backend.ErrUnsupported)
 }
 
 // recordable returns the devices' epilogues, and refuses operands that would have to move.
-func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]launch.Epilogue, error) {
+func (g *Plan) recordable(b, c *Tensor, e Epilogue) ([]launch.Epilogue, error) {
 	n := g.columns(c)
 	rowBias, err := g.tensor(e.RowBias)
 	if err != nil {
@@ -98,12 +99,12 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]launch.Epilogue
 		return nil, launch.ErrTwoBiases
 	}
 	rows, cols := roleRowBias, roleColBias
-	if g.all.right {
+	if g.all.Right {
 		rows, cols = cols, rows
 	}
 	for _, x := range []struct {
 		what string
-		t    *GroupTensor
+		t    *Tensor
 		role role
 	}{{"B", b, roleB}, {"C", c, roleC}, {"the row bias", rowBias, rows}, {"the column bias", colBias, cols}} {
 		if x.t == nil {
@@ -126,16 +127,8 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]launch.Epilogue
 	return es, nil
 }
 
-// dropLast removes the step that was appended last.
-func (s *Sequence) dropLast() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.steps = s.steps[:len(s.steps)-1]
-	return s.forget()
-}
-
 // Run runs each device's part, all at once, in the order in which multiplications were added. Values that are set meanwhile wait.
-func (s *GroupSequence) Run(ctx context.Context) (Timing, error) {
+func (s *Sequence) Run(ctx context.Context) (Timing, error) {
 	start := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +149,7 @@ func (s *GroupSequence) Run(ctx context.Context) (Timing, error) {
 }
 
 // Start starts each device's part. After an error, what has begun goes on.
-func (s *GroupSequence) Start(ctx context.Context) (Pending, error) {
+func (s *Sequence) Start(ctx context.Context) (Pending, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	unlock, err := s.lockPlans()
@@ -176,7 +169,7 @@ func (s *GroupSequence) Start(ctx context.Context) (Pending, error) {
 }
 
 // lockPlans locks the plans, in the order of their numbers, and refuses those that cannot be multiplied with.
-func (s *GroupSequence) lockPlans() (unlock func(), err error) {
+func (s *Sequence) lockPlans() (unlock func(), err error) {
 	for i, p := range s.plans {
 		p.mu.Lock()
 		if err = p.usable(); err != nil {
@@ -186,7 +179,7 @@ func (s *GroupSequence) lockPlans() (unlock func(), err error) {
 	return s.unlocking(len(s.plans)), nil
 }
 
-func (s *GroupSequence) unlocking(n int) func() {
+func (s *Sequence) unlocking(n int) func() {
 	return func() {
 		for _, p := range s.plans[:n] {
 			p.mu.Unlock()
@@ -195,7 +188,7 @@ func (s *GroupSequence) unlocking(n int) func() {
 }
 
 // Close frees what the sequence holds on the devices.
-func (s *GroupSequence) Close() error {
+func (s *Sequence) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
