@@ -38,8 +38,8 @@ func ParseActivation(name string) (Activation, error) {
 // Epilogue is what a multiplication does besides: C = act(alpha·A·B + beta·C + bias), in one pass over C. One of the
 // biases may be given; it has any element type, and must not be C. The zero Epilogue does nothing.
 //
-// In reproducible mode a bias and ReLU have one right answer to the last bit (docs/reproducible.md says which); the other
-// activations are refused there as ErrUnsupported.
+// In reproducible mode a bias and ReLU have one right answer to the last bit (docs/reproducible.md says which); the
+// other activations are refused there as ErrUnsupported.
 type Epilogue struct {
 	// RowBias is a column vector with as many elements as C has rows: element i is added to all of row i of C.
 	RowBias Operand

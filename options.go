@@ -25,28 +25,28 @@ type Options struct {
 	// is there in format csr on the CPU, CUDA and Vulkan, and in hrpb on the CPU and CUDA. The zero value is
 	// A's own type. In reproducible mode it is what A and B are rounded to before, and TF32 is F32.
 	Precision dtype.Type
-	// Quantise rounds A's values to 8 bits, of dtype.S8 (integers) or dtype.E4M3, with a scale for each row and 128 columns, as
-	// formats.Quantise does, which says what that loses. B is of f16 or bf16, and sums are of f32. Formats lanestream and dense
-	// have kernels for it; which devices, `spmmrun inspect` tells. A *formats.Quantised is multiplied with as it is, whether
-	// this is set or not. Reproducible mode, SetValues and Encode refuse.
+	// Quantise rounds A's values to 8 bits, of dtype.S8 (integers) or dtype.E4M3, with a scale for each row and 128
+	// columns, as formats.Quantise does, which says what that loses. B is of f16 or bf16, and sums are of f32. Formats
+	// lanestream and dense have kernels for it; which devices, `spmmrun inspect` tells. A *formats.Quantised is multiplied
+	// with as it is, whether this is set or not. Reproducible mode, SetValues and Encode refuse.
 	Quantise dtype.Type
 	// Cols is the number of columns of B to choose the format for, up to 2³¹−1; 0 means 128. Any number of
-	// columns can be multiplied. What is fastest for a few columns may be slower than dense for hundreds: a program that does
-	// both, and has memory for two copies of A, prepares two plans.
+	// columns can be multiplied. What is fastest for a few columns may be slower than dense for hundreds: a program that
+	// does both, and has memory for two copies of A, prepares two plans.
 	Cols int
-	// Transpose multiplies with Aᵀ: C = alpha·Aᵀ·B + beta·C, B being M×N and C K×N for A of M×K. A is given as it is; it is
-	// transposed on the host, in time linear in its entries, rows and columns (a *formats.CSC is not: its arrays are those
-	// of its transpose). What PlanInfo and Packing tell, Rows, Cols and Stats included, is then of Aᵀ, and Encode returns
-	// Aᵀ.
+	// Transpose multiplies with Aᵀ: C = alpha·Aᵀ·B + beta·C, B being M×N and C K×N for A of M×K. A is given as it is; it
+	// is transposed on the host, in time linear in its entries, rows and columns (a *formats.CSC is not: its arrays are
+	// those of its transpose). What PlanInfo and Packing tell, Rows, Cols and Stats included, is then of Aᵀ, and Encode
+	// returns Aᵀ.
 	Transpose bool
 	// Right puts A on the right: C = alpha·B·A + beta·C, B being N×K and C N×M for A of K×M; with Transpose too it is
-	// C = alpha·B·Aᵀ + beta·C. It serves layers that keep samples in rows, Y = X·W. Row-major B and C are row-major in memory
-	// as ever; the plan multiplies their transposes, which lie in the same memory, by that of A, which it packs: what
-	// PlanInfo and Packing tell is of the packed matrix, except for PlanInfo.Rows and Cols, and Encode returns it. N, which
-	// Cols, TensorsFor and Attainable take, is then a number of rows of B and C. Format dense takes them as they lie; for
-	// others they go through one pass over the data on the device, unless they are column-major. Patterns and panels are
-	// looked for along A's columns, which are the packed matrix's rows, and errors of formats number these: prune
-	// W for nm as nm.PruneDense(w.Transpose(), …).
+	// C = alpha·B·Aᵀ + beta·C. It serves layers that keep samples in rows, Y = X·W. Row-major B and C are row-major in
+	// memory as ever; the plan multiplies their transposes, which lie in the same memory, by that of A, which it packs:
+	// what PlanInfo and Packing tell is of the packed matrix, except for PlanInfo.Rows and Cols, and Encode returns it. N,
+	// which Cols, TensorsFor and Attainable take, is then a number of rows of B and C. Format dense takes them as they
+	// lie; for others they go through one pass over the data on the device, unless they are column-major. Patterns and
+	// panels are looked for along A's columns, which are the packed matrix's rows, and errors of formats number these:
+	// prune W for nm as nm.PruneDense(w.Transpose(), …).
 	Right bool
 	// Mode is Fast, or Reproducible for the same bits on every device. In the latter Format says how A is
 	// shared out where the device has matrix units for 8-bit integers: csr in rows, tiledcsr in panels of rows in its
@@ -68,11 +68,12 @@ type Options struct {
 
 	// Split is how several devices share a product. Cols is that of all of B; Tune is refused there.
 	Split Split
-	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: what it has, and
-	// of several devices nine tenths of that. (Tensors that do not lie where they are needed take more.) Where a device's rows of
-	// A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the device in panels for each
-	// product, while the panel before is multiplied; new values are refused then. If there is no room for Cols columns, fewer
-	// are multiplied at a time (PlanInfo.Columns): Multiply takes any number, tensors must not have more.
+	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: what it has,
+	// and of several devices nine tenths of that. (Tensors that do not lie where they are needed take more.) Where a
+	// device's rows of A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the device
+	// in panels for each product, while the panel before is multiplied; new values are refused then. If there is no room
+	// for Cols columns, fewer are multiplied at a time (PlanInfo.Columns): Multiply takes any number, tensors must not
+	// have more.
 	Memory int64
 	// From says where B lies on several devices before each product, if not where it is needed: AutoSplit then counts what
 	// moving it takes, by the rate of the devices' link, which is measured once.

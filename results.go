@@ -15,7 +15,8 @@ import (
 
 // Timing tells how long a call that multiplies took.
 type Timing struct {
-	// Device is how long the device worked, by its own clock; 0 if it has none. Of several devices it is that of the slowest.
+	// Device is how long the device worked, by its own clock; 0 if it has none. Of several devices it is that of the
+	// slowest.
 	Device time.Duration
 	// Host is how long the call took, by the host's clock.
 	Host time.Duration
@@ -38,8 +39,8 @@ func (t Timing) Binds() string {
 	return "compute"
 }
 
-// Streamed tells how products spend their time whose A stays in the host's memory: copies of its panels go on during launches with
-// those before. It is the sum over devices.
+// Streamed tells how products spend their time whose A stays in the host's memory: copies of its panels go on during
+// launches with those before. It is the sum over devices.
 type Streamed = struct {
 	Panels  int           // of a device, at most
 	Bytes   int64         // copied to the devices
@@ -49,7 +50,8 @@ type Streamed = struct {
 
 // PlanInfo is what there is to know of a prepared matrix.
 type PlanInfo struct {
-	Rows, Cols int   // of A as it is multiplied with: M and K, or with Options.Right K and M. With Options.Transpose, of Aᵀ
+	// of A as it is multiplied with: M and K, or with Options.Right K and M. With Options.Transpose, of Aᵀ
+	Rows, Cols int
 	NNZ        int64 // stored entries, zeros that are stored included
 	// Format is the format that the matrix is in on the device. In reproducible mode it is the one that the rows
 	// (csr) or panels of rows (cvse, tiledcsr) are taken from.
@@ -70,12 +72,12 @@ type PlanInfo struct {
 	Stats formats.Stats
 	// EncodeTime is how long packing on the host took, UploadTime the copy to the device.
 	EncodeTime, UploadTime time.Duration
-	// Panels is the number of ranges of A's rows that stay in the host's memory and are copied to the device for each product, as
-	// Options.Memory may require; 0: all of A is on the device.
+	// Panels is the number of ranges of A's rows that stay in the host's memory and are copied to the device for each
+	// product, as Options.Memory may require; 0: all of A is on the device.
 	Panels int
 
-	// Split, on several devices or where Options.Memory was given, is ByColumns or ByRows, and WhySplit reads behind the word
-	// "because". Format and Variant are those of the first device; Plan.Parts has each.
+	// Split, on several devices or where Options.Memory was given, is ByColumns or ByRows, and WhySplit reads behind the
+	// word "because". Format and Variant are those of the first device; Plan.Parts has each.
 	Split    Split
 	WhySplit string
 	Columns  int // the most that tensors may have, where memory is scarce; 0: any number, as far as is known

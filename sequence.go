@@ -8,8 +8,8 @@ import (
 	"github.com/spmmrun/spmm/internal/many"
 )
 
-// Pending is multiplications that were started. On several devices Wait waits for each. Its method may be called from any goroutine, any number of times. One
-// that nobody waits for costs nothing once it is done.
+// Pending is multiplications that were started. On several devices Wait waits for each. Its method may be called from
+// any goroutine, any number of times. One that nobody waits for costs nothing once it is done.
 type Pending struct{ p many.Pending }
 
 // Wait returns when the multiplications are done: how long they took, Timing.Host from Start until they were seen to be
@@ -27,7 +27,8 @@ func (p *Pending) Wait(ctx context.Context) (Timing, error) {
 // written. A context that ends after Start has returned changes nothing. b, c and the plan may be closed at once: their
 // memory is freed when the device is done. With AutoP, which reads B's ranges first, Start waits for those. Starting
 // allocates the Pending. On several devices, what would have to move is waited for: Start is Run then.
-func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) (*Pending, error) {
+func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand,
+	e ...Epilogue) (*Pending, error) {
 	ep, err := epilogue(e)
 	if err != nil {
 		return nil, err
@@ -43,18 +44,18 @@ func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64
 // Vulkan command buffer, one submission of WebGPU. Each sees what those before it have written, so that outputs feed
 // later ones, and the next run goes on from what the last one left. Close it to free what it holds on the device.
 //
-// The first Run or Start goes launch by launch, as Plan.Run does, which shows how long the launches take. From then on a
-// sequence that takes up to some 50 ms is one submission, and a longer one several: when the context of a Run ends, the
-// device still does what was submitted, two of them at most, and what the multiplications write is undefined. A
+// The first Run or Start goes launch by launch, as Plan.Run does, which shows how long the launches take. From then on
+// a sequence that takes up to some 50 ms is one submission, and a longer one several: when the context of a Run ends,
+// the device still does what was submitted, two of them at most, and what the multiplications write is undefined. A
 // repeated Run allocates nothing.
 //
 // The sequence multiplies with the values that a matrix has at the time (see Plan.SetValues). Once a tensor or a plan
 // that it uses is closed it refuses to run, with an error that says so. Its methods may be called from any goroutine;
 // runs follow each other.
 //
-// On several devices it is a sequence on each. Operands lie where the plan's split needs them, as those that TensorsFor makes:
-// nothing is copied from device to device during a sequence. So ByColumns the C of one multiplication can be the B of the next,
-// and ByRows, where B is on all devices and C in rows, it cannot.
+// On several devices it is a sequence on each. Operands lie where the plan's split needs them, as those that TensorsFor
+// makes: nothing is copied from device to device during a sequence. So ByColumns the C of one multiplication can be the
+// B of the next, and ByRows, where B is on all devices and C in rows, it cannot.
 type Sequence struct{ s many.Recorder }
 
 // NewSequence returns a sequence without multiplications.
@@ -65,10 +66,10 @@ func (d *Device) NewSequence() *Sequence {
 	return &Sequence{many.NewRecorder(d.d)}
 }
 
-// Add appends c = alpha·A·b + beta·c, with an epilogue if one is given, where A is p's matrix; plans and tensors are all
-// on the sequence's device. It refuses what p.Run refuses, and plans with AutoP, which find their precision anew for
-// each B: prepare the matrix with a fixed P for a sequence. After an error the sequence is as it was. The operands stay
-// the caller's, and must stay open as long as the sequence is to run. It may be called between runs, too.
+// Add appends c = alpha·A·b + beta·c, with an epilogue if one is given, where A is p's matrix; plans and tensors are
+// all on the sequence's device. It refuses what p.Run refuses, and plans with AutoP, which find their precision anew
+// for each B: prepare the matrix with a fixed P for a sequence. After an error the sequence is as it was. The operands
+// stay the caller's, and must stay open as long as the sequence is to run. It may be called between runs, too.
 func (s *Sequence) Add(p *Plan, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) error {
 	ep, err := epilogue(e)
 	if err != nil {
@@ -77,10 +78,10 @@ func (s *Sequence) Add(p *Plan, alpha float64, b Operand, beta float64, c Operan
 	return s.s.Add(p.matrix(), alpha, tensorOf(b), beta, tensorOf(c), ep)
 }
 
-// AddValues appends p.SetValues(values): each run takes the elements that values has then, which a multiplication before it
-// may have written, and the multiplications behind it use them. It refuses what SetValues refuses, plans with AutoP, and
-// in reproducible mode a matrix for which the device cannot bind the table of places. values must stay open as long as
-// the sequence is to run. On several devices it is ErrUnsupported.
+// AddValues appends p.SetValues(values): each run takes the elements that values has then, which a multiplication
+// before it may have written, and the multiplications behind it use them. It refuses what SetValues refuses, plans with
+// AutoP, and in reproducible mode a matrix for which the device cannot bind the table of places. values must stay open
+// as long as the sequence is to run. On several devices it is ErrUnsupported.
 func (s *Sequence) AddValues(p *Plan, values Operand) error {
 	return s.s.AddValues(p.matrix(), tensorOf(values))
 }

@@ -37,8 +37,8 @@ func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options
 	return frontA[float32](ctx, r, t, p, o)
 }
 
-func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo,
-	error) {
+func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance,
+	o spmm.Options) (*outputs, *planInfo, error) {
 	a := formats.Convert[A](p.a)
 	if t.turned != t.right {
 		a = a.Transpose()
@@ -95,8 +95,10 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 	return look()
 }
 
-// onDevice multiplies tensors, and looks at memory while they are there. Of two devices B lies on the first and C on the second.
-func onDevice[B, C formats.Value](ctx context.Context, r *runner, plan *spmm.Plan, t *test, p *instance, e spmm.Epilogue, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
+// onDevice multiplies tensors, and looks at memory while they are there. Of two devices B lies on the first and C on
+// the second.
+func onDevice[B, C formats.Value](ctx context.Context, r *runner, plan *spmm.Plan, t *test, p *instance,
+	e spmm.Epilogue, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
 	x, err := newTensor[B](r, plan, b.Rows, b.Cols, b.ColMajor, spmm.On(0))
 	if err != nil {
 		return err
@@ -163,8 +165,8 @@ func otherProducts[B formats.Value](p *instance, b *formats.Dense[B]) []otherPro
 }
 
 // newEpilogue returns an instance's epilogue as package spmm takes it, and its bias on the device, to be closed.
-func newEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (spmm.Epilogue, io.Closer,
-	error) {
+func newEpilogue(ctx context.Context, r *runner, t *test, p *instance,
+	plan *spmm.Plan) (spmm.Epilogue, io.Closer, error) {
 	e := spmm.Epilogue{Activation: spmm.Activation(p.epilogue.Activation)}
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil

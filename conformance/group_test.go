@@ -155,7 +155,8 @@ func grouped[T formats.Value](t *testing.T, one *spmm.Device, g *spmm.Device, p 
 }
 
 // fromFirst multiplies a B that lies on the first device into a C on the last.
-func fromFirst[T formats.Value](t *testing.T, p *spmm.Plan, b *formats.Dense[T], want *formats.Dense[float32], what string) {
+func fromFirst[T formats.Value](t *testing.T, p *spmm.Plan, b *formats.Dense[T], want *formats.Dense[float32],
+	what string) {
 	t.Helper()
 	x, err := spmm.NewTensorAt[T](p, b.Rows, b.Cols, spmm.On(0))
 	if err != nil {

@@ -28,7 +28,8 @@ func product(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Pl
 	return productB[float32](ctx, r, t, p, plan)
 }
 
-func productB[B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (*outputs, error) {
+func productB[B formats.Value](ctx context.Context, r *runner, t *test, p *instance,
+	plan *spmm.Plan) (*outputs, error) {
 	b := place[B](p.b, t.bcol, t.pad)
 	switch t.c {
 	case dtype.F16:
@@ -41,7 +42,8 @@ func productB[B formats.Value](ctx context.Context, r *runner, t *test, p *insta
 	return productC[float32](ctx, r, t, p, plan, b)
 }
 
-func productC[C, B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan, b *formats.Dense[B]) (*outputs, error) {
+func productC[C, B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan,
+	b *formats.Dense[B]) (*outputs, error) {
 	before := p.c
 	if before == nil {
 		before = formats.NewDense[float64](p.m, p.n)
@@ -74,9 +76,10 @@ func productC[C, B formats.Value](ctx context.Context, r *runner, t *test, p *in
 	return outs[0], alike(outs[0], outs[1])
 }
 
-// newBias returns an instance's bias where a plan multiplies, to be closed, and whether it has an element for each row of
-// what the plan sees as C.
-func newBias(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (x io.Closer, rowwise bool, err error) {
+// newBias returns an instance's bias where a plan multiplies, to be closed, and whether it has an element for each row
+// of what the plan sees as C.
+func newBias(ctx context.Context, r *runner, t *test, p *instance,
+	plan *spmm.Plan) (x io.Closer, rowwise bool, err error) {
 	d := formats.NewDense[float64](1, len(p.bias))
 	rowwise = (p.epilogue.Bias == spec.RowBias) != t.right
 	if rowwise {
@@ -96,9 +99,10 @@ func newBias(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Pl
 	return x, rowwise, err
 }
 
-// biasOf makes a bias' tensor: on one device in the order of C, so that its elements lie side by side in some cases, and
-// apart in others; of two devices on the second.
-func biasOf[T formats.Value](ctx context.Context, r *runner, t *test, plan *spmm.Plan, d *formats.Dense[float64]) (io.Closer, error) {
+// biasOf makes a bias' tensor: on one device in the order of C, so that its elements lie side by side in some cases,
+// and apart in others; of two devices on the second.
+func biasOf[T formats.Value](ctx context.Context, r *runner, t *test, plan *spmm.Plan,
+	d *formats.Dense[float64]) (io.Closer, error) {
 	x, err := newTensor[T](r, plan, d.Rows, d.Cols, t.ccol, spmm.On(1))
 	if err != nil {
 		return nil, err

@@ -55,7 +55,8 @@ func (e *epilogueFlags) check(mode string) error {
 }
 
 // readEpilogue reads the bias and returns the epilogue for a C of rows×cols.
-func readEpilogue[S oracle.Number](ctx context.Context, e *epilogueFlags, rows, cols int) (oracle.EpilogueOf[S], error) {
+func readEpilogue[S oracle.Number](ctx context.Context, e *epilogueFlags,
+	rows, cols int) (oracle.EpilogueOf[S], error) {
 	var out oracle.EpilogueOf[S]
 	for _, a := range activations {
 		if a.name == e.activation {
@@ -107,7 +108,8 @@ func (e *epilogueFlags) of(n, rows, cols int) (string, error) {
 }
 
 // onDevice returns an epilogue as package spmm takes it on a device. Its bias is to be closed with close.
-func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device, e oracle.EpilogueOf[S]) (out spmm.Epilogue, close func(), err error) {
+func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device,
+	e oracle.EpilogueOf[S]) (out spmm.Epilogue, close func(), err error) {
 	close = func() {}
 	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
 	d, ok := biasOf(e)
@@ -130,7 +132,8 @@ func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device, e oracle.E
 // biasOf returns an epilogue's bias as a matrix, if there is one.
 func biasOf[S oracle.Number](e oracle.EpilogueOf[S]) (d *formats.Dense[S], ok bool) {
 	if e.RowBias != nil {
-		return &formats.Dense[S]{Rows: len(e.RowBias), Cols: 1, LD: max(1, len(e.RowBias)), ColMajor: true, Data: e.RowBias}, true
+		return &formats.Dense[S]{Rows: len(e.RowBias), Cols: 1, LD: max(1, len(e.RowBias)), ColMajor: true, Data: e.RowBias},
+			true
 	}
 	return &formats.Dense[S]{Rows: 1, Cols: len(e.ColBias), LD: max(1, len(e.ColBias)), Data: e.ColBias}, e.ColBias != nil
 }

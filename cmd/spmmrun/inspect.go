@@ -175,7 +175,8 @@ func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats
 }
 
 // predict fills in what concerns the device.
-func (q *inspector) predict(ctx context.Context, dev *spmm.Device, e formats.Encoded, i *inspection, p *progress) error {
+func (q *inspector) predict(ctx context.Context, dev *spmm.Device, e formats.Encoded, i *inspection,
+	p *progress) error {
 	p.step("measuring the device", -1)
 	rates, err := dev.Rates(ctx)
 	if err != nil {
@@ -212,8 +213,10 @@ func newPacking(x spmm.Packing, prec dtype.Type, nnz int64) packing {
 		prec = x.Precision
 	}
 	p := packing{
-		Format: x.Format, Variant: x.Variant, Kernel: x.Kernel, Options: x.Options, Precision: prec.String(), details: x.Details,
-		StoredBytes: x.Stats.StoredBytes, Slots: x.Stats.Slots, Fill: x.Stats.Fill, MACs: x.Stats.MACs, Gathers: x.Stats.Gathers,
+		Format: x.Format, Variant: x.Variant, Kernel: x.Kernel, Options: x.Options,
+		Precision: prec.String(), details: x.Details,
+		StoredBytes: x.Stats.StoredBytes, Slots: x.Stats.Slots, Fill: x.Stats.Fill, MACs: x.Stats.MACs,
+		Gathers: x.Stats.Gathers,
 		EncodeS: x.EncodeTime.Seconds(), PredictedUS: us(x.Predicted),
 		Bounds: boundReport{us(x.Bound.Memory), us(x.Bound.Gather), us(x.Bound.Compute)},
 	}
@@ -254,11 +257,13 @@ func rowLengths(ptr []int64) rowReport {
 
 func (i *inspection) table(w io.Writer, a *formats.CSR[float32]) error {
 	m := i.Matrix
-	fmt.Fprintf(w, "%s: %d×%d, %d entries (%s), read in %s\n\n", printable.String(m.Name), m.Rows, m.Cols, m.NNZ, density(m), seconds(i.LoadS))
+	fmt.Fprintf(w, "%s: %d×%d, %d entries (%s), read in %s\n\n", printable.String(m.Name), m.Rows, m.Cols, m.NNZ,
+		density(m), seconds(i.LoadS))
 	if err := newCanvas(w).draw(w, a); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nentries in a row: min %d, median %d, mean %.3g, max %d\n", i.Rows.Min, i.Rows.Median, i.Rows.Mean, i.Rows.Max)
+	fmt.Fprintf(w, "\nentries in a row: min %d, median %d, mean %.3g, max %d\n", i.Rows.Min, i.Rows.Median, i.Rows.Mean,
+		i.Rows.Max)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, b := range i.Rows.Histogram {
 		span := fmt.Sprint(b.From)
@@ -291,7 +296,8 @@ func (i *inspection) formats(w io.Writer) error {
 		if n == best {
 			note = " (the least)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%d\t%d\t%d\t%s\t%s%s\n", p.name(), p.Kernel, byteSize(p.StoredBytes), p.Fill, p.Padding,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%d\t%d\t%d\t%s\t%s%s\n", p.name(), p.Kernel, byteSize(p.StoredBytes), p.Fill,
+			p.Padding,
 			p.MACs, p.Gathers, seconds(p.EncodeS), micros(p.PredictedUS), note)
 	}
 	err := t.Flush()

@@ -97,7 +97,12 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 // check refuses options that no matrix can make right.
 func (j *job) check() error {
 	o, err := j.sums(spmm.Options{Format: j.format, Variant: j.variant, Cols: j.cols, Tune: j.tune})
-	for _, check := range []func() error{o.Validate, func() error { return j.epilogue.check(j.mode) }, j.checkQuantise, j.checkForSeveral} {
+	for _, check := range []func() error{
+		o.Validate,
+		func() error { return j.epilogue.check(j.mode) },
+		j.checkQuantise,
+		j.checkForSeveral,
+	} {
 		if err == nil {
 			err = check()
 		}
@@ -181,7 +186,8 @@ func newResult[S oracle.Number](c *formats.Dense[S]) *result {
 	return &result{write: func(w io.Writer) error { return npy.Write(w, c) }}
 }
 
-// operands are the data of a job, with A and B of T, and C, whose elements hold sums, of S: alpha·A·B + beta·C0, with an epilogue. With --transpose all that is said of A is of the transpose.
+// operands are the data of a job, with A and B of T, and C, whose elements hold sums, of S: alpha·A·B + beta·C0, with
+// an epilogue. With --transpose all that is said of A is of the transpose.
 type operands[T formats.Value, S oracle.Number] struct {
 	rows int // of A
 	// a decodes A when it is first called: verifying needs that, a kernel that takes A as its file has it does not.
@@ -196,7 +202,8 @@ type operands[T formats.Value, S oracle.Number] struct {
 }
 
 // multiply does the job with data of type T and C of S.
-func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type,
+	a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
 	q, err := newOperands[T, S](ctx, j, dev.Info(), a, values, p)
 	if err != nil {
 		return nil, err
@@ -240,7 +247,8 @@ func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, dev
 }
 
 // conclude adds to the report what C is: verified, and its digest.
-func conclude[T formats.Value, S oracle.Number](ctx context.Context, j *job, r *result, done multiplied, q *operands[T, S], c *formats.Dense[S], qr *quantisedReport, p *progress) (err error) {
+func conclude[T formats.Value, S oracle.Number](ctx context.Context, j *job, r *result, done multiplied,
+	q *operands[T, S], c *formats.Dense[S], qr *quantisedReport, p *progress) (err error) {
 	r.report.Reproduced, r.report.Quantised = reproduced(j, done, q), qr
 	r.report.warn()
 	if j.verify != "none" {
@@ -258,7 +266,8 @@ func conclude[T formats.Value, S oracle.Number](ctx context.Context, j *job, r *
 }
 
 // preparing returns what is to be prepared, A as its file has it if that is of the right type, and how.
-func preparing[T formats.Value, S oracle.Number](j *job, prec dtype.Type, a formats.Encoded, q *operands[T, S], p *progress) (formats.Encoded, spmm.Options, error) {
+func preparing[T formats.Value, S oracle.Number](j *job, prec dtype.Type, a formats.Encoded, q *operands[T, S],
+	p *progress) (formats.Encoded, spmm.Options, error) {
 	what := "encoding"
 	if j.tune {
 		what = "measuring formats"
@@ -278,7 +287,8 @@ func preparing[T formats.Value, S oracle.Number](j *job, prec dtype.Type, a form
 }
 
 // newOperands brings A into type T and makes or reads B.
-func newOperands[T formats.Value, S oracle.Number](ctx context.Context, j *job, dev spmm.Info, a formats.Encoded, values *formats.Quantised, p *progress) (*operands[T, S], error) {
+func newOperands[T formats.Value, S oracle.Number](ctx context.Context, j *job, dev spmm.Info, a formats.Encoded,
+	values *formats.Quantised, p *progress) (*operands[T, S], error) {
 	rows, cols := a.Dims()
 	fits := func(n int) error {
 		return newNeed(j, dev, rows, cols, n, a.NNZ(), formats.TypeOf[T]().Size()).check()
@@ -313,7 +323,8 @@ func newOperands[T formats.Value, S oracle.Number](ctx context.Context, j *job, 
 }
 
 // newB makes or reads B for an A of rows×cols; fits returns an error if there is no memory for n columns of B.
-func newB[S oracle.Number](ctx context.Context, j *job, rows, cols int, fits func(n int) error, p *progress) (*formats.Dense[S], error) {
+func newB[S oracle.Number](ctx context.Context, j *job, rows, cols int, fits func(n int) error,
+	p *progress) (*formats.Dense[S], error) {
 	if j.bFile == "" {
 		if err := fits(j.cols); err != nil {
 			return nil, err
@@ -332,7 +343,8 @@ func newB[S oracle.Number](ctx context.Context, j *job, rows, cols int, fits fun
 	}
 	switch {
 	case b.Rows != cols || j.colsGiven && b.Cols != j.cols:
-		return nil, fmt.Errorf("%s: B is %d×%d, but %s is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, j.a(), rows, cols, cols, want)
+		return nil, fmt.Errorf("%s: B is %d×%d, but %s is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, j.a(), rows, cols,
+			cols, want)
 	case b.Cols == 0:
 		return nil, fmt.Errorf("%s: B has no columns", j.bFile)
 	}
@@ -366,9 +378,10 @@ func fitsF16(name string, values []float32) error {
 	return nil
 }
 
-// onDevices times the requested number of multiplications on the devices, where the data stay, and leaves C in c. It returns how
-// long one of the last repeat took.
-func onDevices[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S], e spmm.Epilogue, c *formats.Dense[S], p *progress) (ts timings, last spmm.Timing, err error) {
+// onDevices times the requested number of multiplications on the devices, where the data stay, and leaves C in c. It
+// returns how long one of the last repeat took.
+func onDevices[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S],
+	e spmm.Epilogue, c *formats.Dense[S], p *progress) (ts timings, last spmm.Timing, err error) {
 	p.step("copying to the device", -1)
 	b, y, err := spmm.TensorsFor[T, S](plan, q.b.Cols)
 	if err != nil {
@@ -407,9 +420,10 @@ func onDevices[T formats.Value, S oracle.Number](ctx context.Context, j *job, pl
 	return ts, last, y.Download(ctx, c)
 }
 
-// fromHost is onDevices where there is memory for some columns at a time: B and C are in the host's memory, and the times include
-// what it takes to bring them to the devices and back.
-func fromHost[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S], e spmm.Epilogue, c *formats.Dense[S], p *progress) (ts timings, last spmm.Timing, err error) {
+// fromHost is onDevices where there is memory for some columns at a time: B and C are in the host's memory, and the
+// times include what it takes to bring them to the devices and back.
+func fromHost[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S],
+	e spmm.Epilogue, c *formats.Dense[S], p *progress) (ts timings, last spmm.Timing, err error) {
 	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) {
 		start := time.Now()
 		for range times {

@@ -38,8 +38,8 @@ type ranks struct {
 	device *spmm.Device // of a rank that is a goroutine; else nil
 }
 
-// withRanks runs f as one of the ranks that a launcher started, or as the only one. An error that ranks did not agree on ends
-// the job: others may be waiting for this one.
+// withRanks runs f as one of the ranks that a launcher started, or as the only one. An error that ranks did not agree
+// on ends the job: others may be waiting for this one.
 func withRanks(stderr io.Writer, f func(r *ranks) error) error {
 	l, launched := mpi.Launcher()
 	if !launched {
@@ -109,8 +109,8 @@ type agreed struct{ error }
 
 func (e agreed) Unwrap() error { return e.error }
 
-// ending says that ranks have agreed on an error, which rank 0 prints: the signal by which a launcher ends those that end later
-// than the first is no news.
+// ending says that ranks have agreed on an error, which rank 0 prints: the signal by which a launcher ends those that
+// end later than the first is no news.
 var ending atomic.Bool
 
 // agree tells all ranks whether one has an error: then all return one.
@@ -207,8 +207,8 @@ var exchanges = []string{"auto", "nccl", "host"}
 
 const exchangeHelp = "on several ranks, how rows of B travel: between GPUs by NCCL, or through the host's memory; auto takes NCCL where it can"
 
-// via returns how the ranks' devices exchange data: by NCCL where all are NVIDIA GPUs of their own and it can be opened, or
-// through the host's memory. It is collective.
+// via returns how the ranks' devices exchange data: by NCCL where all are NVIDIA GPUs of their own and it can be
+// opened, or through the host's memory. It is collective.
 func (r *ranks) via(ctx context.Context, dev *spmm.Device, how string, p *progress) (comm.DeviceComm, error) {
 	gpus := []int64{int64(toInt(dev.Info().Backend == "cuda"))}
 	if err := r.AllReduce(gpus, comm.Sum); err != nil {
@@ -229,8 +229,8 @@ func (r *ranks) via(ctx context.Context, dev *spmm.Device, how string, p *progre
 	return comm.Staged(r.Comm), nil
 }
 
-// rowsRead is what a rank has of a matrix at first: of one that is generated or read in parts some rows, of any other file
-// rank 0 all and the others nothing.
+// rowsRead is what a rank has of a matrix at first: of one that is generated or read in parts some rows, of any other
+// file rank 0 all and the others nothing.
 type rowsRead struct {
 	a      formats.Sparse // nil: nothing
 	first  int
@@ -271,8 +271,8 @@ func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress)
 	return l, nil
 }
 
-// loadParts has the ranks read a Matrix Market file together, each a part of it, where that is possible: if it is plain and all
-// can open it.
+// loadParts has the ranks read a Matrix Market file together, each a part of it, where that is possible: if it is plain
+// and all can open it.
 func (r *ranks) loadParts(ctx context.Context, name string, p *progress) (l rowsRead, done bool, err error) {
 	if r.Size() == 1 {
 		return l, false, nil
@@ -381,7 +381,8 @@ func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRea
 }
 
 // shareOf balances what was read, or its transpose, as elements of type T, for products by so many columns.
-func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l rowsRead, transpose bool, cols int) (dist.Share[T], error) {
+func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l rowsRead, transpose bool,
+	cols int) (dist.Share[T], error) {
 	var a *formats.CSR[T]
 	if l.a != nil {
 		a = formats.Convert[T](l.a)
@@ -426,8 +427,8 @@ func (r *ranks) mixed(dev *spmm.Device) (bool, error) {
 	return kinds[0] != -kinds[1], err
 }
 
-// speed returns how many entries and rows this rank's device is predicted to multiply a second, of those that it has now; 1 on all ranks if
-// some have none. Errors are agreed on.
+// speed returns how many entries and rows this rank's device is predicted to multiply a second, of those that it has
+// now; 1 on all ranks if some have none. Errors are agreed on.
 func (r *ranks) speed(ctx context.Context, dev *spmm.Device, a formats.Sparse, cols int) (float64, error) {
 	rows, _ := a.Dims()
 	work := float64(a.NNZ()) + float64(rows)
@@ -439,8 +440,8 @@ func (r *ranks) speed(ctx context.Context, dev *spmm.Device, a formats.Sparse, c
 	return work / max(1e-9, took.Seconds()), r.agree(err)
 }
 
-// fits refuses, on all ranks, products of which B, C and what multiplying takes exceed this rank's part of the host's memory or its
-// device's: B and C, and whatever comes of them, take so many bytes of both.
+// fits refuses, on all ranks, products of which B, C and what multiplying takes exceed this rank's part of the host's
+// memory or its device's: B and C, and whatever comes of them, take so many bytes of both.
 func (r *ranks) fits(name string, dev *spmm.Device, plan interface {
 	Memory(n int) (device, host int64)
 	Info() dist.Info
@@ -459,7 +460,8 @@ func (r *ranks) fits(name string, dev *spmm.Device, plan interface {
 	}
 	err := refuse(onHost, float64(memory.Available())/float64(max(1, r.launch.LocalSize)), "memory")
 	if err == nil && onDevice > 0 {
-		err = refuse(onDevice+float64(plan.Info().Stats.StoredBytes), float64(dev.Info().Memory), fmt.Sprintf("the memory of %s:%d", dev.Info().Backend, dev.Info().Index))
+		err = refuse(onDevice+float64(plan.Info().Stats.StoredBytes), float64(dev.Info().Memory),
+			fmt.Sprintf("the memory of %s:%d", dev.Info().Backend, dev.Info().Index))
 	}
 	return r.agree(err)
 }

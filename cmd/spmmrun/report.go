@@ -19,16 +19,17 @@ import (
 
 // report is the job's result as --report json prints it. Scripts rely on its names.
 type report struct {
-	Run          runReport         `json:"run"`
-	Matrix       matrixReport      `json:"matrix"`
-	Backend      string            `json:"backend"`
-	Device       string            `json:"device"`
-	Driver       string            `json:"driver"`
-	Format       string            `json:"format"`
-	Variant      string            `json:"variant"`   // that the matrix is packed for
-	Kernel       string            `json:"kernel"`    // that multiplied
-	Why          string            `json:"why"`       // it was chosen
-	Precision    string            `json:"precision"` // what was computed with: f32 where tf32 was requested and the device has none
+	Run     runReport    `json:"run"`
+	Matrix  matrixReport `json:"matrix"`
+	Backend string       `json:"backend"`
+	Device  string       `json:"device"`
+	Driver  string       `json:"driver"`
+	Format  string       `json:"format"`
+	Variant string       `json:"variant"` // that the matrix is packed for
+	Kernel  string       `json:"kernel"`  // that multiplied
+	Why     string       `json:"why"`     // it was chosen
+	// what was computed with: f32 where tf32 was requested and the device has none
+	Precision    string            `json:"precision"`
 	Mode         string            `json:"mode"`
 	Reproduced   *reproducedReport `json:"reproduced,omitempty"` // in reproducible mode
 	Quantised    *quantisedReport  `json:"quantised,omitempty"`
@@ -139,12 +140,14 @@ func (j *job) kernelName(plan spmm.PlanInfo) string {
 	return plan.Format + "/" + plan.Kernel
 }
 
-func newReport[S oracle.Number](j *job, n int, e oracle.EpilogueOf[S], dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
+func newReport[S oracle.Number](j *job, n int, e oracle.EpilogueOf[S], dev spmm.Info, plan spmm.PlanInfo, ts timings,
+	b spmm.Bound) report {
 	r := report{
 		Run:     newRunReport(j.start),
 		Matrix:  matrixReport{j.matrix, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
-		Format: plan.Format, Variant: plan.Variant, Kernel: j.kernelName(plan), Why: plan.Why, Precision: plan.Precision.String(), Mode: j.mode,
+		Format: plan.Format, Variant: plan.Variant, Kernel: j.kernelName(plan), Why: plan.Why,
+		Precision: plan.Precision.String(), Mode: j.mode,
 		N: n, Alpha: j.alpha, Beta: j.beta, Epilogue: newEpilogueReport(j.epilogue, e), Seed: j.seed, B: j.bFile,
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
 		EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
@@ -167,7 +170,8 @@ func newReport[S oracle.Number](j *job, n int, e oracle.EpilogueOf[S], dev spmm.
 	return r
 }
 
-// traffic is the bytes of A as stored, B, and C of elements of a size: what a multiplication moves at least. C is read where beta is not 0.
+// traffic is the bytes of A as stored, B, and C of elements of a size: what a multiplication moves at least. C is read
+// where beta is not 0.
 func traffic(j *job, n, size int, plan spmm.PlanInfo) int64 {
 	b := int64(plan.Cols) * int64(n) * int64(plan.Precision.Storage().Size())
 	c := int64(size) * int64(plan.Rows) * int64(n)
@@ -199,7 +203,8 @@ func (r *report) print(w io.Writer, form string) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	row("matrix", "%s: %d×%d, %d entries (%s)", r.Matrix.title(), r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ, density(r.Matrix))
+	row("matrix", "%s: %d×%d, %d entries (%s)", r.Matrix.title(), r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ,
+		density(r.Matrix))
 	row("B", "%d×%d, %s", r.Matrix.Cols, r.N, r.origin())
 	if r.Epilogue != nil {
 		row("epilogue", "%v", r.Epilogue)
@@ -217,7 +222,8 @@ func (r *report) print(w io.Writer, form string) error {
 		row("mode", "%s, %v", r.Mode, r.Reproduced)
 	}
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
-	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
+	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch,
+		micros(r.Time.Min), micros(r.Time.P90), r.Clock)
 	row("rate", "%.3g GFLOP/s, %.3g GB/s", r.GFLOPS, r.GBS)
 	if r.Group != nil {
 		r.Group.rows(row)
@@ -230,7 +236,8 @@ func (r *report) print(w io.Writer, form string) error {
 	if v := r.Verify; v != nil && v.Bits {
 		row("verified", "every bit of %d of %d outputs: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), verdict(v.OK))
 	} else if v != nil {
-		row("verified", "%d of %d outputs, worst error %.2g of its bound: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), v.MaxRatio, verdict(v.OK))
+		row("verified", "%d of %d outputs, worst error %.2g of its bound: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N),
+			v.MaxRatio, verdict(v.OK))
 	} else {
 		row("verified", "nothing")
 	}

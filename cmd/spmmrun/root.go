@@ -49,8 +49,8 @@ MATRIX is a file, plain or compressed by gzip, - for standard input, or gen:… 
 ` + indent(gen.Usage(), "      ") + `
 B is random unless --b names a file.
 
-Several devices, --backend cuda:all or a list, share the columns of B where A fits each of them, else A's rows; --split says
-it, too. In --mode reproducible C has the bits of one device.
+Several devices, --backend cuda:all or a list, share the columns of B where A fits each of them,
+else A's rows; --split says it, too. In --mode reproducible C has the bits of one device.
 
 $SPMM_CACHE names the folder for what is measured on a device and remembered of matrices; by default it is
 spmm in the user's cache folder.

@@ -32,7 +32,8 @@ const Self = "SELF"
 var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/memory", "internal/simd"}
 
 // Planning are the packages that bring a matrix onto a device and multiply with it. Each may import those before it.
-var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor", "internal/stream",
+var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor",
+	"internal/stream",
 	"internal/resident", "internal/launch", "internal/values", "internal/reproducible",
 	"internal/rowcopy", "internal/plan", "internal/many"}
 

@@ -1,5 +1,5 @@
-// The kernels that are chosen for generated matrices by the device models, as a file: a change of a model or of a kernel's
-// table shows there.
+// The kernels that are chosen for generated matrices by the device models, as a file: a change of a model or of a
+// kernel's table shows there.
 
 package choose
 
@@ -46,7 +46,8 @@ func snapshotDevices() map[string]*device.Device {
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
 	}
 	cpu := device.New(described{caps: backend.Caps{Code: backend.CodeGo, F16: true, F64: true, Units: 16}})
-	cpu.Speed.Rates = &model.Rates{Stream: bandwidths(1<<20, 4e11, 1<<25, 1.5e11, 1<<29, 6e10), Gather: 8e11, FMA: 1.2e12, FMA64: 6e11}
+	cpu.Speed.Rates = &model.Rates{Stream: bandwidths(1<<20, 4e11, 1<<25, 1.5e11, 1<<29, 6e10), Gather: 8e11, FMA: 1.2e12,
+		FMA64: 6e11}
 	return map[string]*device.Device{
 		"cuda-9.0": largeGPU(backend.CodePTX), "vulkan-lanes": withMatrix, "cpu": cpu,
 	}

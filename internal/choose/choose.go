@@ -49,8 +49,8 @@ func (c *Candidate) name() string { return c.Kernel.Name + "/" + c.Variant.Name 
 // runner names the kernel that multiplies, for people.
 func (c *Candidate) runner() string { return c.Kernel.Name + "/" + cmp.Or(c.runs, c.Variant).Kernel() }
 
-// InOrder gives the ways to multiply in the order in which to try them: those that Choose returns, and behind those that
-// take the matrix as it is encoded, the ones for the decoded matrix, which is decoded only then.
+// InOrder gives the ways to multiply in the order in which to try them: those that Choose returns, and behind those
+// that take the matrix as it is encoded, the ones for the decoded matrix, which is decoded only then.
 func InOrder(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[*Candidate, error] {
 	return func(yield func(*Candidate, error) bool) {
 		cs, err := Choose(ctx, d, w)
@@ -202,8 +202,10 @@ func (c *Candidate) hollow(a *work.Matrix) bool {
 	return c.Kernel.Slots != nil && c.Kernel.Slots(rows, cols)/most > a.NNZ()
 }
 
-// predict predicts the variant that multiplies where the matrix, or a sample of it, is packed as enc, the whole matrix having these stats.
-func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (model.Bound, time.Duration) {
+// predict predicts the variant that multiplies where the matrix, or a sample of it, is packed as enc, the whole matrix
+// having these stats.
+func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats,
+	items int64) (model.Bound, time.Duration) {
 	if enc != nil {
 		whole := *enc
 		whole.Stats, whole.Items = s, items
@@ -214,8 +216,8 @@ func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Pac
 	return pr.Time(c.Kernel.Name, c.runs, s, items)
 }
 
-// dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best: where
-// the best cannot be had, this must not be tried either, for it may take all memory.
+// dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best:
+// where the best cannot be had, this must not be tried either, for it may take all memory.
 func dropFar(cs []*Candidate) {
 	const far = 16
 	least := slices.MinFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) }).cost
@@ -256,8 +258,8 @@ func (c *Candidate) measured(a formats.Encoded) (formats.Stats, int64, error) {
 	return stats, items, nil
 }
 
-// room is how many bytes of a matrix the device and the host have memory for: of what they have, a good part is left to B
-// and C, and to the program. It is 0 if that is not known.
+// room is how many bytes of a matrix the device and the host have memory for: of what they have, a good part is left to
+// B and C, and to the program. It is 0 if that is not known.
 func room(d *device.Device) int64 {
 	least := memory.Available() / 2
 	if m := d.Info().Memory / 4 * 3; m > 0 && (least <= 0 || m < least) {
@@ -287,8 +289,8 @@ func sortByCost(cs []*Candidate) {
 	slices.SortStableFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) })
 }
 
-// Pack packs a matrix, or takes it as it comes: the one that the candidate was chosen for, or, of one that is not taken as
-// it comes, some rows.
+// Pack packs a matrix, or takes it as it comes: the one that the candidate was chosen for, or, of one that is not taken
+// as it comes, some rows.
 func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -346,7 +348,8 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 	case len(cs) > 0:
 		return cs, nil
 	case prec == dtype.F64 && !caps.F64:
-		return nil, fmt.Errorf("no kernel for precision f64 on %v: %s: %w", d.Info(), device.WithoutDoubles(caps), backend.ErrUnsupported)
+		return nil, fmt.Errorf("no kernel for precision f64 on %v: %s: %w", d.Info(), device.WithoutDoubles(caps),
+			backend.ErrUnsupported)
 	case len(there) > 0:
 		slices.Sort(there)
 		return nil, fmt.Errorf("kernel %q: for format %s and precision %v this device runs %s: %w",
@@ -368,7 +371,8 @@ func near(asked string, names []string) []string {
 }
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which
-// tensor cores compute; its data are computed in f32 where there are none, or where that is faster. kind is that of quantised values.
+// tensor cores compute; its data are computed in f32 where there are none, or where that is faster. kind is that of
+// quantised values.
 func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range k.Variants {

@@ -44,7 +44,8 @@ func largeGPU(code backend.Code) *device.Device {
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes,
 	}})
 	d.Speed.Rates = &model.Rates{
-		Stream: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Gather: 14e12, FMA: 6.5e13,
+		Stream: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Gather: 14e12,
+		FMA:    6.5e13,
 		Matrix: map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14},
 	}
 	return d
@@ -96,25 +97,39 @@ func TestChoice(t *testing.T) {
 		format string // any of these
 	}{
 		{"8-row vectors", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.02", dtype.F16, 512, "cvse tiledcsr jigsaw"},
-		{"16-row vectors", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.F16, 128, "hrpb dense"}, // 5.71 and 5.68
-		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512, "sparse24r"},
+		// 5.71 and 5.68
+		{"16-row vectors", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.F16, 128, "hrpb dense"},
+		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512,
+			"sparse24r"},
 		{"few zeros", backend.CodePTX, "gen:uniform,rows=2048,density=0.7", dtype.F16, 512, "dense"},
-		{"half zeros, many columns", backend.CodePTX, "gen:uniform,rows=4096,cols=2048,density=0.5", dtype.F16, 2048, "dense"},
-		{"half zeros, few columns", backend.CodePTX, "gen:uniform,rows=28672,cols=2048,density=0.5", dtype.F16, 8, "lanestream"},
+		{"half zeros, many columns", backend.CodePTX, "gen:uniform,rows=4096,cols=2048,density=0.5", dtype.F16, 2048,
+			"dense"},
+		{"half zeros, few columns", backend.CodePTX, "gen:uniform,rows=28672,cols=2048,density=0.5", dtype.F16, 8,
+			"lanestream"},
 		{"few entries", backend.CodePTX, "gen:uniform,rows=4096,density=0.005", dtype.F16, 128, "csr"},
-		{"a fifth of the entries, one column", backend.CodePTX, "gen:uniform,rows=4096,density=0.2", dtype.F16, 1, "lanestream dense"},  // 9.6 µs and 9.2, csr 18.1
-		{"a tenth of the entries, 16 columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 16, "lanestream dense"}, // 8.7 and 8.9, csr 16.3
-		{"8-row vectors, 64 columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.2", dtype.F16, 64, "dense"},                  // 9.6, cvse 20
-		{"few 8-row vectors, 128 columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.05", dtype.F16, 128, "cvse hrpb dense"}, // 9.8, 10.0 and 9.5
-		{"a tenth of the entries, one column", backend.CodePTX, "gen:uniform,rows=12288,cols=4096,density=0.1", dtype.F16, 1, "lanestream"},
+		// 9.6 µs and 9.2, csr 18.1
+		{"a fifth of the entries, one column", backend.CodePTX, "gen:uniform,rows=4096,density=0.2", dtype.F16, 1,
+			"lanestream dense"},
+		// 8.7 and 8.9, csr 16.3
+		{"a tenth of the entries, 16 columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 16,
+			"lanestream dense"},
+		// 9.6, cvse 20
+		{"8-row vectors, 64 columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.2", dtype.F16, 64, "dense"},
+		// 9.8, 10.0 and 9.5
+		{"few 8-row vectors, 128 columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.05", dtype.F16, 128,
+			"cvse hrpb dense"},
+		{"a tenth of the entries, one column", backend.CodePTX, "gen:uniform,rows=12288,cols=4096,density=0.1", dtype.F16, 1,
+			"lanestream"},
 		{"2:4, few columns", backend.CodePTX, "gen:nm,rows=4096,cols=2048,n=2,m=4", dtype.F16, 8, "nm"},
 		{"2:4, many columns", backend.CodePTX, "gen:nm,rows=4096,cols=2048,n=2,m=4", dtype.F16, 512, "nm"},
 		{"2:16 in tall units", backend.CodePTX, "gen:nm,rows=2048,cols=2048,n=2,m=16,v=32", dtype.F16, 512, "nm"},
 		{"a graph", backend.CodePTX, "gen:powerlaw,rows=40000,nnz-per-row=8", dtype.F16, 128, "csr hrpb"},
 		{"a row that is full", backend.CodePTX, "gen:onedense,rows=20000,nnz-per-row=4", dtype.F32, 128, "csr"},
 		{"vectors in tf32", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.TF32, 128, "hrpb"},
-		{"vectors in f32, which tensor cores do not compute", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.F32, 128, "csr hrpb"},
-		{"vectors in f32, many columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.1", dtype.F32, 512, "cvse tiledcsr hrpb"},
+		{"vectors in f32, which tensor cores do not compute", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1",
+			dtype.F32, 128, "csr hrpb"},
+		{"vectors in f32, many columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.1", dtype.F32, 512,
+			"cvse tiledcsr hrpb"},
 		{"a graph without matrix units", backend.CodeSPIRV, "gen:powerlaw,rows=20000,nnz-per-row=8", dtype.F32, 128, "csr"},
 		{"a mesh without matrix units", backend.CodeSPIRV, "gen:banded,rows=5000,band=20,density=0.3", dtype.F32, 128, "csr"},
 		{"no entries", backend.CodeSPIRV, "gen:uniform,rows=100,nnz-per-row=0", dtype.F32, 128, "csr"},
@@ -130,8 +145,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// Of a graph nothing is packed that would store a slot for each few places of the matrix; of a matrix that is asked for in
-// such a format, it is.
+// Of a graph nothing is packed that would store a slot for each few places of the matrix; of a matrix that is asked for
+// in such a format, it is.
 func TestHollow(t *testing.T) {
 	a, err := gen.CSR("gen:powerlaw,rows=30000,nnz-per-row=8")
 	if err != nil {
@@ -139,7 +154,8 @@ func TestHollow(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8}))
+	cs, err := Choose(t.Context(), largeGPU(backend.CodePTX),
+		resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +169,8 @@ func TestHollow(t *testing.T) {
 	if a, err = gen.CSR("gen:diagonal,rows=3000"); err != nil {
 		t.Fatal(err)
 	}
-	cs, err = Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8, Format: "sparse24r"}))
+	cs, err = Choose(t.Context(), largeGPU(backend.CodePTX),
+		resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8, Format: "sparse24r"}))
 	if err != nil || cs[0].cost == Unlikely {
 		t.Errorf("asked for: %v, %v", cs, err)
 	}
@@ -163,14 +180,16 @@ func TestHollow(t *testing.T) {
 func TestChoiceOfWindows(t *testing.T) {
 	var shapes []backend.MatrixShape
 	for _, k := range []uint32{8, 16} {
-		shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32})
+		shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: k, A: dtype.F16, B: dtype.F16, C: dtype.F32,
+			D: dtype.F32})
 	}
 	d := device.New(described{caps: backend.Caps{
 		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
 	}})
 	d.Speed.Rates = &model.Rates{
-		Stream: bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12), Gather: 27e12, FMA: 5.9e13,
+		Stream: bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12),
+		Gather: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
 	}
 	for _, c := range []struct {

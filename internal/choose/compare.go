@@ -62,7 +62,8 @@ func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]Packing, er
 }
 
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
-func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor, a *work.Matrix) (Packing, error) {
+func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor,
+	a *work.Matrix) (Packing, error) {
 	p := Packing{Format: c.Kernel.Name, Variant: c.Variant.Name, Precision: c.Variant.In}
 	if c.Kernel.Measure != nil {
 		var items int64
@@ -101,7 +102,8 @@ func missing(ps []Packing, w *work.Work) []Packing {
 	var none []Packing
 	for _, f := range work.Formats() {
 		if w.Format == "" && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
-			none = append(none, Packing{Format: f, Precision: w.Precision, Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
+			none = append(none, Packing{Format: f, Precision: w.Precision,
+				Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
 		}
 	}
 	return none

@@ -16,8 +16,8 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// With few zeros a dense kernel is predicted to be fastest, with many another, whatever the number of columns; the reason
-// says so.
+// With few zeros a dense kernel is predicted to be fastest, with many another, whatever the number of columns; the
+// reason says so.
 func TestDenseIsChosen(t *testing.T) {
 	for _, c := range []struct {
 		matrix string
@@ -49,7 +49,8 @@ func TestDenseIsChosen(t *testing.T) {
 // A matrix that would not fit memory as a dense one is not made one, whoever asks.
 func TestDenseNeedsMemory(t *testing.T) {
 	const size = 1 << 20 // 2 TiB
-	a := &formats.CSR[half.F16]{Rows: size, Cols: size, RowPtr: make([]int64, size+1), ColIdx: make([]int32, size), Val: make([]half.F16, size)}
+	a := &formats.CSR[half.F16]{Rows: size, Cols: size, RowPtr: make([]int64, size+1), ColIdx: make([]int32, size),
+		Val: make([]half.F16, size)}
 	for i := range size {
 		a.RowPtr[i+1], a.ColIdx[i] = int64(i+1), int32(i)
 	}

@@ -50,8 +50,8 @@ func Remeasure(ctx context.Context, d *device.Device) (*model.Rates, error) {
 	return r, nil
 }
 
-// keepRates makes rates the device's, the better of each of theirs and of those in the cache folder. The device's lock is
-// held.
+// keepRates makes rates the device's, the better of each of theirs and of those in the cache folder. The device's lock
+// is held.
 func keepRates(d *device.Device, r *model.Rates) {
 	if other := readRates(d.Info()); other != nil {
 		r.Raise(other)
@@ -63,7 +63,8 @@ func keepRates(d *device.Device, r *model.Rates) {
 // Observe tells that work took a variant so long, 0 tells nothing. If that beats the bound which the rates give, the
 // device was busy when it was measured: it is measured again, and rates that are still exceeded become what the work
 // reached. Observe returns the rates after that.
-func Observe(ctx context.Context, d *device.Device, v *spec.Variant, w model.Work, took time.Duration) (*model.Rates, error) {
+func Observe(ctx context.Context, d *device.Device, v *spec.Variant, w model.Work,
+	took time.Duration) (*model.Rates, error) {
 	rates, err := RatesOf(ctx, d)
 	if err != nil || !rates.Exceeded(v, w, took) {
 		return rates, err

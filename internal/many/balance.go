@@ -14,9 +14,11 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// cutEven cuts the matrix's rows at multiples of step, for products in a format ("" is any). It begins with about as many entries as the
-// devices' weights say, and shifts weights by what the parts are predicted to take, as long as that makes the slowest faster.
-func (m divided) cutEven(ctx context.Context, devs []*device.Device, weights []float64, step int, format string) ([]int, error) {
+// cutEven cuts the matrix's rows at multiples of step, for products in a format ("" is any). It begins with about as
+// many entries as the devices' weights say, and shifts weights by what the parts are predicted to take, as long as that
+// makes the slowest faster.
+func (m divided) cutEven(ctx context.Context, devs []*device.Device, weights []float64, step int,
+	format string) ([]int, error) {
 	const rounds, near = 4, 1.02 // times the mean
 	best := cutRows(m.A.CSR(), weights, step)
 	if rows, _ := m.A.Dims(); len(devs) == 1 || rows <= step {

@@ -88,7 +88,8 @@ func decide(ctx context.Context, devs []*device.Device, m divided, o Sharing) (d
 }
 
 // faster takes the split that is predicted to be faster, given the time of each device for all of A.
-func (one decision) faster(ctx context.Context, devs []*device.Device, m divided, o Sharing, times []time.Duration) (decision, error) {
+func (one decision) faster(ctx context.Context, devs []*device.Device, m divided, o Sharing,
+	times []time.Duration) (decision, error) {
 	n, rate := m.Cols, 0.0
 	for _, t := range times {
 		rate += 1 / float64(max(1, t))
@@ -114,7 +115,8 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 		if rate > 0 {
 			a, b := moving(devs, m, o, work.ByColumns, one.weights, rate), moving(devs, m, o, work.ByRows, one.weights, rate)
 			byColumns, byRows = byColumns+a, byRows+b
-			moves = fmt.Sprintf("; of these %s and %s are for moving B, %v, at %.3g GB/s", choose.Short(a), choose.Short(b), o.From, rate/1e9)
+			moves = fmt.Sprintf("; of these %s and %s are for moving B, %v, at %.3g GB/s", choose.Short(a), choose.Short(b),
+				o.From, rate/1e9)
 		}
 	}
 	// Rows have to be that much faster: every device gets all of B then, and C is not in one piece anywhere.
@@ -123,7 +125,8 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 	if float64(byRows)*margin < float64(byColumns) {
 		one.split = work.ByRows
 	}
-	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n, plan.Sides{Right: m.Right}.Counted(), choose.Short(byColumns), choose.Short(byRows), moves)
+	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n,
+		plan.Sides{Right: m.Right}.Counted(), choose.Short(byColumns), choose.Short(byRows), moves)
 	return one, nil
 }
 
@@ -190,13 +193,13 @@ func inverse(times []time.Duration) []float64 {
 	return w
 }
 
-// Tile is the number of columns that the widest loop of a kernel sums at once: eight registers of AVX-512, or a warp's lanes
-// with 16 bytes each.
+// Tile is the number of columns that the widest loop of a kernel sums at once: eight registers of AVX-512, or a warp's
+// lanes with 16 bytes each.
 const Tile = 128
 
-// cutColumns cuts n columns in proportion to weights, at multiples of Tile where that costs little, so that a column is summed
-// in a tile of the same width as on one device; else at multiples of what kernels load at a time. Where there are few columns
-// some devices get none.
+// cutColumns cuts n columns in proportion to weights, at multiples of Tile where that costs little, so that a column is
+// summed in a tile of the same width as on one device; else at multiples of what kernels load at a time. Where there
+// are few columns some devices get none.
 func cutColumns(n int, weights []float64) []int {
 	const little = 1.1 // times the columns that the largest share has
 	most := slices.Max(weights) * float64(n)
@@ -213,8 +216,8 @@ func cutColumns(n int, weights []float64) []int {
 	return bounds
 }
 
-// cutRows cuts rows into ranges in which work is in proportion to weights, at multiples of step. An entry is the unit of
-// work, and a row costs as much as a few; see cutEven.
+// cutRows cuts rows into ranges in which work is in proportion to weights, at multiples of step. An entry is the unit
+// of work, and a row costs as much as a few; see cutEven.
 func cutRows(a formats.Sparse, weights []float64, step int) []int {
 	const row = 4
 	ptr, _ := a.Pattern()
@@ -263,8 +266,10 @@ func (m divided) copies(ctx context.Context, devs []*device.Device, c *choose.Ca
 	})
 }
 
-// each makes a plan for each device, for all at once. After an error, which names the device, what it returns must be closed.
-func each(ctx context.Context, devs []*device.Device, f func(ctx context.Context, i int, d *device.Device) (*plan.Plan, error)) ([]*plan.Plan, error) {
+// each makes a plan for each device, for all at once. After an error, which names the device, what it returns must be
+// closed.
+func each(ctx context.Context, devs []*device.Device,
+	f func(ctx context.Context, i int, d *device.Device) (*plan.Plan, error)) ([]*plan.Plan, error) {
 	plans := make([]*plan.Plan, len(devs))
 	err := together(ctx, len(devs), func(ctx context.Context, i int) (err error) {
 		if plans[i], err = f(ctx, i, devs[i]); err != nil {
@@ -301,7 +306,8 @@ func (m divided) byRows(ctx context.Context, devs []*device.Device, weights []fl
 }
 
 // reproducible prepares ranges of rows for reproducible mode, in which the bits of a row depend on the row and B alone.
-func (m divided) reproducible(ctx context.Context, devs []*device.Device, weights []float64) ([]*plan.Plan, []int, error) {
+func (m divided) reproducible(ctx context.Context, devs []*device.Device,
+	weights []float64) ([]*plan.Plan, []int, error) {
 	const panel = 32
 	bounds, err := m.cutEven(ctx, devs, weights, panel, kernel.Rows.Format())
 	if err != nil {
@@ -314,7 +320,8 @@ func (m divided) reproducible(ctx context.Context, devs []*device.Device, weight
 }
 
 // packed prepares ranges of rows in a candidate's format.
-func (m divided) packed(ctx context.Context, devs []*device.Device, weights []float64, c *choose.Candidate) ([]*plan.Plan, []int, error) {
+func (m divided) packed(ctx context.Context, devs []*device.Device, weights []float64,
+	c *choose.Candidate) ([]*plan.Plan, []int, error) {
 	whole, panel := (*work.Packed)(nil), 1
 	if c.Kernel.EncodeShare == nil || m.A.Kind() != dtype.Invalid {
 		var err error
@@ -339,8 +346,10 @@ func (m divided) packed(ctx context.Context, devs []*device.Device, weights []fl
 	return plans, bounds, err
 }
 
-// part packs rows lo to hi-1 for a device: as whole was packed, or, where that is nil, to be summed as within the matrix.
-func (m divided) part(ctx context.Context, d *device.Device, lo, hi int, c *choose.Candidate, whole *work.Packed) (*work.Packed, error) {
+// part packs rows lo to hi-1 for a device: as whole was packed, or, where that is nil, to be summed as within the
+// matrix.
+func (m divided) part(ctx context.Context, d *device.Device, lo, hi int, c *choose.Candidate,
+	whole *work.Packed) (*work.Packed, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -44,13 +44,15 @@ func TestPackedInBlocks(t *testing.T) {
 	b := gen.Dense(k, n, 1, gen.Values{})
 	multiply := func(memory int64) (*formats.Dense[float32], plan.Info) {
 		c := formats.NewDense[float32](m, n)
-		g, err := many.New(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n}, many.Sharing{Split: work.ByRows, Memory: memory})
+		g, err := many.New(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n},
+			many.Sharing{Split: work.ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer g.Close()
 		dense := func(d *formats.Dense[float32]) tensor.Dense {
-			return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+			return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32,
+				Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 		}
 		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), many.Epilogue{}); err != nil {
 			t.Fatal(err)
@@ -74,7 +76,8 @@ func TestPackedInBlocks(t *testing.T) {
 		}
 	}
 	check(0, 1<<30)
-	// Little memory has fewer columns multiplied at once, and the order of a row's sums may depend on how many: these are exact in any order.
+	// Little memory has fewer columns multiplied at once, and the order of a row's sums may depend on how many: these are
+	// exact in any order.
 	for _, values := range [][]float32{a.Val, b.Data} {
 		for i := range values {
 			values[i] = float32(i%15 - 7)

@@ -36,12 +36,13 @@ func (r *linkRate) validate() error {
 	return nil
 }
 
-// linkBetween returns the bytes a second that go from one device to another: from the cache folder, else measured now, in some
-// milliseconds. It is 0 if there is no memory to measure with.
+// linkBetween returns the bytes a second that go from one device to another: from the cache folder, else measured now,
+// in some milliseconds. It is 0 if there is no memory to measure with.
 func linkBetween(ctx context.Context, from, to *device.Device) (float64, error) {
 	file := fmt.Sprintf("link-%s-%s.json", device.Key(from.Info()), device.Key(to.Info()))
 	r := new(linkRate)
-	if device.ReadJSON(file, r) && r.Version == linkVersion && r.From == from.Info().Name && r.To == to.Info().Name && r.Driver == from.Info().Driver+", "+to.Info().Driver {
+	if device.ReadJSON(file, r) && r.Version == linkVersion && r.From == from.Info().Name && r.To == to.Info().Name &&
+		r.Driver == from.Info().Driver+", "+to.Info().Driver {
 		err := r.validate()
 		if err == nil {
 			return r.PerSecond, nil
@@ -55,7 +56,8 @@ func linkBetween(ctx context.Context, from, to *device.Device) (float64, error) 
 	if err != nil {
 		return 0, fmt.Errorf("measuring the link to %v: %w", to.Info(), err)
 	}
-	*r = linkRate{linkVersion, from.Info().Name, to.Info().Name, from.Info().Driver + ", " + to.Info().Driver, rate, time.Now().UTC().Truncate(time.Second)}
+	*r = linkRate{linkVersion, from.Info().Name, to.Info().Name, from.Info().Driver + ", " + to.Info().Driver, rate,
+		time.Now().UTC().Truncate(time.Second)}
 	if r.validate() == nil {
 		_ = device.SaveJSON(file, r) // what cannot be kept is measured again
 	}
@@ -82,7 +84,8 @@ func measureLink(ctx context.Context, from, to *device.Device) (float64, error) 
 	best := time.Duration(math.MaxInt64)
 	for range runs {
 		start := time.Now()
-		if err := (copying{dst: dst, src: src, dstPitch: line, srcPitch: line, width: line, count: bytes / line}).run(ctx); err != nil {
+		if err := (copying{dst: dst, src: src, dstPitch: line, srcPitch: line, width: line,
+			count: bytes / line}).run(ctx); err != nil {
 			return 0, err
 		}
 		best = min(best, time.Since(start))
@@ -90,9 +93,10 @@ func measureLink(ctx context.Context, from, to *device.Device) (float64, error) 
 	return bytes / max(best, time.Nanosecond).Seconds(), nil
 }
 
-// moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that one device
-// sends or receives, over the link's rate.
-func moving(devs []*device.Device, m divided, o Sharing, split work.Split, weights []float64, rate float64) time.Duration {
+// moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that
+// one device sends or receives, over the link's rate.
+func moving(devs []*device.Device, m divided, o Sharing, split work.Split, weights []float64,
+	rate float64) time.Duration {
 	rows, cols := m.A.Dims()
 	g := &Plan{
 		Split: split, weights: weights, bounds: cutColumns(rows, weights), plans: make([]*plan.Plan, len(devs)),

@@ -24,12 +24,13 @@ import (
 	"github.com/spmmrun/spmm/internal/values"
 )
 
-// Matrix is a sparse matrix that was prepared: a plan.Plan on one device, a Plan on several. Its methods may be called from
-// any goroutine; multiplications run one after another.
+// Matrix is a sparse matrix that was prepared: a plan.Plan on one device, a Plan on several. Its methods may be called
+// from any goroutine; multiplications run one after another.
 type Matrix interface {
 	Describe() plan.Info
 	Parts() []plan.Info // what each of several devices holds
-	// TensorsFor allocates B and C for products by n columns (rows, with A on the right), NewTensor any matrix on the devices.
+	// TensorsFor allocates B and C for products by n columns (rows, with A on the right), NewTensor any matrix on the
+	// devices.
 	TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error)
 	NewTensor(s tensor.Shape, at Placement) (Operand, error)
 	Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error)

@@ -28,7 +28,8 @@ func openCPU(t *testing.T) *device.Device {
 // writeModel makes text the model of a device in the cache folder.
 func writeModel(t *testing.T, d *device.Device, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(os.Getenv("SPMM_CACHE"), choose.ModelFile(d.Info())), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(os.Getenv("SPMM_CACHE"), choose.ModelFile(d.Info())), []byte(text),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,5 @@
-// Products on several devices with B and C in the host's memory: each device copies its part of B, multiplies, and copies its part of C back.
+// Products on several devices with B and C in the host's memory: each device copies its part of B, multiplies, and
+// copies its part of C back.
 
 package many
 
@@ -13,9 +14,10 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails, the
-// others stop and the error names it.
-func (g *Plan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error) {
+// Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails,
+// the others stop and the error names it.
+func (g *Plan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
+	e Epilogue) (Timing, error) {
 	start := time.Now()
 	if g.all.Right {
 		b, c = b.Transposed(), c.Transposed()
@@ -52,7 +54,8 @@ func (g *Plan) tooMany(n int) error {
 }
 
 // multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
-func (g *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue, t *tally) error {
+func (g *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue,
+	t *tally) error {
 	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
 	if err != nil {
 		return err

@@ -47,7 +47,8 @@ func (o one) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 	return t, nil
 }
 
-func (o one) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error) {
+func (o one) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
+	e Epilogue) (Timing, error) {
 	le, err := e.one()
 	if err != nil {
 		return Timing{}, err
@@ -56,7 +57,8 @@ func (o one) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta f
 	return timed(t), err
 }
 
-func (o one) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error) {
+func (o one) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand,
+	e Epilogue) (Timing, error) {
 	x, y, le, err := operands(b, c, e)
 	if err != nil {
 		return Timing{}, err
@@ -65,7 +67,8 @@ func (o one) Repeat(ctx context.Context, times int, alpha float64, b Operand, be
 	return timed(t), err
 }
 
-func (o one) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error) {
+func (o one) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand,
+	e Epilogue) (Pending, error) {
 	x, y, le, err := operands(b, c, e)
 	if err != nil {
 		return Pending{}, err

@@ -17,14 +17,16 @@ import (
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
-// chunked is what a device multiplies so: two chunks of B, of which one comes while the other is multiplied, and one of C.
+// chunked is what a device multiplies so: two chunks of B, of which one comes while the other is multiplied, and one of
+// C.
 type chunked struct {
 	b [2]*tensor.Tensor
 	c *tensor.Tensor
 }
 
 // overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
-func (g *Plan) overlapped(ctx context.Context, n int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue, t *tally) (bool, error) {
+func (g *Plan) overlapped(ctx context.Context, n int, alpha float64, b *Tensor, beta float64, c *Tensor,
+	es []launch.Epilogue, t *tally) (bool, error) {
 	if err := b.use(); err != nil {
 		return false, err
 	}
@@ -39,9 +41,9 @@ func (g *Plan) overlapped(ctx context.Context, n int, alpha float64, b *Tensor, 
 	return true, g.overlap(ctx, n, alpha, b, beta, c, es, t)
 }
 
-// mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of columns, which are
-// summed as in one piece, of which some device has several; copied from device to device. A precision that is found from B, and a bias
-// of columns, are for all of it. The caller uses both, see use.
+// mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of
+// columns, which are summed as in one piece, of which some device has several; copied from device to device. A
+// precision that is found from B, and a bias of columns, are for all of it. The caller uses both, see use.
 func (g *Plan) mayOverlap(n int, b, c *Tensor, es []launch.Epilogue) bool {
 	if g.all.Right || g.most > 0 || b.Rows == 0 { // without B there is nothing to wait for
 		return false
@@ -76,7 +78,8 @@ func (g *Plan) mayOverlap(n int, b, c *Tensor, es []launch.Epilogue) bool {
 }
 
 // overlap computes c = alpha·A·b + beta·c by chunks. The caller uses both.
-func (g *Plan) overlap(ctx context.Context, n int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue, t *tally) error {
+func (g *Plan) overlap(ctx context.Context, n int, alpha float64, b *Tensor, beta float64, c *Tensor,
+	es []launch.Epilogue, t *tally) error {
 	for d, p := range b.parts { // once what was started there is done, which may write B
 		if p == nil {
 			continue
@@ -100,7 +103,8 @@ func (g *Plan) overlap(ctx context.Context, n int, alpha float64, b *Tensor, bet
 }
 
 // overlapOn is overlap on one device, which needs the elements of a box of B.
-func (g *Plan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *Tensor, beta float64, c *Tensor, e launch.Epilogue, t *tally) error {
+func (g *Plan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *Tensor, beta float64, c *Tensor,
+	e launch.Epilogue, t *tally) error {
 	if b.boxes[d] == need {
 		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
 		t.Each[d] = tm
@@ -179,7 +183,8 @@ func (g *Plan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *T
 }
 
 // multiplyChunk multiplies by a chunk of B, into elements x of C.
-func (g *Plan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64, tmp *tensor.Tensor, x box, c *Tensor, e launch.Epilogue) (backend.Timing, error) {
+func (g *Plan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64,
+	tmp *tensor.Tensor, x box, c *Tensor, e launch.Epilogue) (backend.Timing, error) {
 	if beta != 0 {
 		if _, err := copyBox(ctx, tmp, x, c.parts[d], c.boxes[d], false); err != nil {
 			return backend.Timing{}, err

@@ -29,8 +29,8 @@ func together(ctx context.Context, n int, f func(ctx context.Context, d int) err
 	return run.Wait()
 }
 
-// Copy makes the elements of one matrix those of another, of the same size and type on the same devices. It returns the bytes that
-// went from one device to another.
+// Copy makes the elements of one matrix those of another, of the same size and type on the same devices. It returns the
+// bytes that went from one device to another.
 func Copy(ctx context.Context, dst, src Operand) (int64, error) {
 	if src == nil {
 		return 0, errors.New("the tensor to copy is missing")
@@ -56,7 +56,8 @@ func (t *Tensor) copy(ctx context.Context, src *Tensor) (int64, error) {
 	case !slices.Equal(t.devs, src.devs):
 		return 0, errors.New("tensors on other devices")
 	case t.Rows != src.Rows || t.Cols != src.Cols || t.Type != src.Type:
-		return 0, fmt.Errorf("a %d×%d tensor of %v cannot be made of one of %d×%d of %v", t.Rows, t.Cols, t.Type, src.Rows, src.Cols, src.Type)
+		return 0, fmt.Errorf("a %d×%d tensor of %v cannot be made of one of %d×%d of %v", t.Rows, t.Cols, t.Type, src.Rows,
+			src.Cols, src.Type)
 	case t == src:
 		return 0, nil
 	}
@@ -68,7 +69,8 @@ func (t *Tensor) copy(ctx context.Context, src *Tensor) (int64, error) {
 		for _, from := range src.sources(d, t.boxes[d]) {
 			n, err := t.copyPart(ctx, d, src, from)
 			if err != nil {
-				return named(t.devs[d], fmt.Errorf("copying from %s:%d: %w", src.devs[from].Info().Backend, src.devs[from].Info().Index, err))
+				return named(t.devs[d], fmt.Errorf("copying from %s:%d: %w", src.devs[from].Info().Backend,
+					src.devs[from].Info().Index, err))
 			}
 			if t.devs[d] != src.devs[from] {
 				moved.Add(n)
@@ -97,7 +99,8 @@ func copyOne(ctx context.Context, t, src *tensor.Tensor) (int64, error) {
 	return 0, err
 }
 
-// sources returns the parts that a box on device d is copied from: that device's own if it has all of it, which spares the link.
+// sources returns the parts that a box on device d is copied from: that device's own if it has all of it, which spares
+// the link.
 func (t *Tensor) sources(d int, x box) []int {
 	if x.empty() {
 		return nil
@@ -165,7 +168,8 @@ type lines struct {
 // offset is the byte where x begins in the block, which has the elements of box at.
 func (l lines) offset(at, x box) int64 { return int64(x.r0-at.r0)*l.pitch + int64(x.c0-at.c0)*l.size }
 
-// lying returns block number i of a tensor, and which elements of a matrix are in it where the tensor has those of box x.
+// lying returns block number i of a tensor, and which elements of a matrix are in it where the tensor has those of box
+// x.
 func lying(t *tensor.Tensor, i int, x box) (lines, box) {
 	r, c := i/t.ColBlocks(), i%t.ColBlocks()
 	l := t.BlockLayout(r, c)
@@ -175,8 +179,8 @@ func lying(t *tensor.Tensor, i int, x box) (lines, box) {
 	return lines{t.Block(r, c), int64(l.LD) * size, size}, at
 }
 
-// copying is lines of one buffer to be copied to another, on the same device or not. Offsets are multiples of 4; where the width
-// is none, what follows it in a line up to the next is nobody's.
+// copying is lines of one buffer to be copied to another, on the same device or not. Offsets are multiples of 4; where
+// the width is none, what follows it in a line up to the next is nobody's.
 type copying struct {
 	dst, src           backend.Buffer
 	dstOff, srcOff     int64
@@ -189,7 +193,8 @@ type copying struct {
 // run copies directly where the buffers' backend can, else through the host's memory.
 func (c copying) run(ctx context.Context) error {
 	if p, ok := c.dst.(backend.PeerCopier); ok && p.CanCopyFrom(c.src) {
-		l := backend.PeerLines{Off: c.dstOff, Pitch: c.dstPitch, SrcOff: c.srcOff, SrcPitch: c.srcPitch, Width: c.width, Count: c.count}
+		l := backend.PeerLines{Off: c.dstOff, Pitch: c.dstPitch, SrcOff: c.srcOff, SrcPitch: c.srcPitch, Width: c.width,
+			Count: c.count}
 		if c.aside {
 			return p.CopyFromAside(ctx, c.src, l)
 		}
@@ -246,7 +251,8 @@ func (c copying) lines(ctx context.Context, b backend.Buffer, off, pitch int64, 
 	off += int64(s.at) * pitch
 	p := s.p[:int64(s.n)*c.width]
 	if l, ok := b.(backend.LineCopier); ok {
-		return tensor.MoveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n}, p, write)
+		return tensor.MoveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n},
+			p, write)
 	}
 	whole := int64(s.n)
 	if pitch == c.width { // as one

@@ -77,7 +77,8 @@ type whole struct {
 }
 
 // Prepare prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
-func Prepare(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options, s Sharing) (Matrix, error) {
+func Prepare(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options,
+	s Sharing) (Matrix, error) {
 	if !together && s == (Sharing{}) {
 		p, err := plan.New(ctx, devs[0], a, o)
 		if err != nil {
@@ -107,7 +108,8 @@ func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.O
 	if err != nil {
 		return nil, err
 	}
-	g := &Plan{number: plansMade.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
+	g := &Plan{number: plansMade.Add(1), Split: s.split, Why: s.why, weights: s.weights,
+		chunks: make([]chunked, len(devs))}
 	rows, cols := w.A.Dims()
 	g.all = whole{plan.Sides{Rows: rows, Cols: cols, Right: o.Right}, w.A.NNZ()}
 	if s.split == work.ByRows {
@@ -171,7 +173,8 @@ func (g *Plan) usable() error {
 	return nil
 }
 
-// divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
+// divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room
+// for.
 func (g *Plan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o Sharing) (err error) {
 	n := m.Cols
 	scarce := o.Memory > 0 || s.misfit != ""
@@ -228,7 +231,8 @@ func (g *Plan) Parts() []plan.Info {
 	return parts
 }
 
-// Describe returns the Info of the whole matrix, in the caller's terms; the format and the variant are the first device's.
+// Describe returns the Info of the whole matrix, in the caller's terms; the format and the variant are the first
+// device's.
 func (g *Plan) Describe() plan.Info {
 	parts := g.Parts()
 	whole := parts[0]
@@ -284,21 +288,25 @@ func (g *Plan) Reproduced() (bits rfx.P, lossless bool) {
 	return bits, lossless && bits > 0
 }
 
-// Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
-// type out and not being read, with an epilogue.
+// Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having
+// elements of type out and not being read, with an epilogue.
 func (g *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
-	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
+	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) {
+		return p.Attainable(ctx, n, out, e)
+	})
 }
 
 // Observe is Plan.Observe of each device, none of which takes longer than the product.
-func (g *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
+func (g *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration,
+	e Epilogue) (model.Bound, error) {
 	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) {
 		return p.Observe(ctx, n, out, took, e)
 	})
 }
 
 // slowest returns the longest bound of a device, for its part of n columns.
-func (g *Plan) slowest(n int, e Epilogue, bound func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
+func (g *Plan) slowest(n int, e Epilogue,
+	bound func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
 	var most model.Bound
 	row, err := g.tensor(e.RowBias)
 	if err != nil {

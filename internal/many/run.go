@@ -1,4 +1,5 @@
-// Products on several devices with tensors: what does not lie where the split needs it is brought there, and all devices multiply.
+// Products on several devices with tensors: what does not lie where the split needs it is brought there, and all
+// devices multiply.
 
 package many
 
@@ -63,9 +64,11 @@ func (t *tally) copy(ctx context.Context, dst, src *Tensor) error {
 	return err
 }
 
-// Repeat runs the same multiplication of tensors on the plan's devices a number of times back to back. What does not lie where the
-// split needs it is copied there before, and C back after, once. With a beta other than 0 each run adds to the last one's c.
-func (g *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error) {
+// Repeat runs the same multiplication of tensors on the plan's devices a number of times back to back. What does not
+// lie where the split needs it is copied there before, and C back after, once. With a beta other than 0 each run adds
+// to the last one's c.
+func (g *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand,
+	e Epilogue) (Timing, error) {
 	if times < 1 {
 		return Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
@@ -74,8 +77,10 @@ func (g *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, 
 	return g.repeat(ctx, times, alpha, b, beta, c, e)
 }
 
-// Start starts a product whose operands lie where the split needs them, on each device, and returns; any other is waited for.
-func (g *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error) {
+// Start starts a product whose operands lie where the split needs them, on each device, and returns; any other is
+// waited for.
+func (g *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand,
+	e Epilogue) (Pending, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	bs, cs, err := g.operands(b, c)
@@ -91,7 +96,8 @@ func (g *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64
 	return Pending{each: each, devs: g.devs()}, err
 }
 
-// operands returns B and C as tensors on the plan's devices, of sizes that fit together, unless the plan cannot be multiplied with.
+// operands returns B and C as tensors on the plan's devices, of sizes that fit together, unless the plan cannot be
+// multiplied with.
 func (g *Plan) operands(b, c Operand) (bs, cs *Tensor, err error) {
 	switch {
 	case b == nil || c == nil:
@@ -123,7 +129,8 @@ func (g *Plan) columns(c *Tensor) int {
 }
 
 // repeat is Repeat with the plan locked.
-func (g *Plan) repeat(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) (Timing, error) {
+func (g *Plan) repeat(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand,
+	e Epilogue) (Timing, error) {
 	start := time.Now()
 	t := newTally(len(g.plans))
 	err := g.multiplyTensors(ctx, times, alpha, ob, beta, oc, e, t)
@@ -133,7 +140,8 @@ func (g *Plan) repeat(ctx context.Context, times int, alpha float64, ob Operand,
 	return t.Timing, err
 }
 
-func (g *Plan) multiplyTensors(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue, t *tally) error {
+func (g *Plan) multiplyTensors(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand,
+	e Epilogue, t *tally) error {
 	b, c, err := g.operands(ob, oc)
 	if err != nil {
 		return err
@@ -222,9 +230,10 @@ func (g *Plan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t
 	return out, nil
 }
 
-// bring returns a tensor that lies where the split needs it: t itself if it does, else one that the plan keeps, into which t
-// is copied if it is read. b and c are the types of B and C.
-func (g *Plan) bring(ctx context.Context, r role, n int, t *Tensor, b, c dtype.Type, read bool, tm *tally) (*Tensor, error) {
+// bring returns a tensor that lies where the split needs it: t itself if it does, else one that the plan keeps, into
+// which t is copied if it is read. b and c are the types of B and C.
+func (g *Plan) bring(ctx context.Context, r role, n int, t *Tensor, b, c dtype.Type, read bool,
+	tm *tally) (*Tensor, error) {
 	if lies, err := g.inPlace(r, n, t, b, c); lies || err != nil {
 		return t, err
 	}
@@ -255,7 +264,9 @@ func (g *Plan) inPlace(r role, n int, t *Tensor, b, c dtype.Type) (bool, error) 
 	if t.Rows != s.Rows || t.Cols != s.Cols {
 		return false, fmt.Errorf("shapes do not fit: it is %d×%d, want %d×%d", t.Rows, t.Cols, s.Rows, s.Cols)
 	}
-	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *plan.Plan) bool { return !slices.Contains(t.devs, p.Device()) }) {
+	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *plan.Plan) bool {
+		return !slices.Contains(t.devs, p.Device())
+	}) {
 		return false, errors.New("a tensor is on other devices")
 	}
 	return g.lies(r, t, g.boxes(s, at), b, c)
@@ -296,9 +307,10 @@ func (g *Plan) forget(t *Tensor) {
 	}
 }
 
-// run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
-// is not started before that is known, so each has a goroutine.
-func (g *Plan) run(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue, each []backend.Timing) error {
+// run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B,
+// a device is not started before that is known, so each has a goroutine.
+func (g *Plan) run(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor,
+	es []launch.Epilogue, each []backend.Timing) error {
 	wait := func(ctx context.Context, d int, w backend.Pending) (err error) {
 		if each[d], err = w.Wait(ctx); err != nil {
 			return named(g.plans[d].Device(), err)
@@ -322,7 +334,8 @@ func (g *Plan) run(ctx context.Context, times int, alpha float64, b *Tensor, bet
 }
 
 // start starts the product on every device that has a part of it. After an error it returns what has begun.
-func (g *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, es []launch.Epilogue) ([]backend.Pending, error) {
+func (g *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor,
+	es []launch.Epilogue) ([]backend.Pending, error) {
 	begun := make([]backend.Pending, 0, len(g.plans))
 	for d := range g.plans {
 		w, err := g.startOn(ctx, d, times, alpha, b, beta, c, es[d])
@@ -334,7 +347,8 @@ func (g *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, b
 	return begun, nil
 }
 
-func (g *Plan) startOn(ctx context.Context, d, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e launch.Epilogue) (backend.Pending, error) {
+func (g *Plan) startOn(ctx context.Context, d, times int, alpha float64, b *Tensor, beta float64, c *Tensor,
+	e launch.Epilogue) (backend.Pending, error) {
 	if b.parts[d] == nil || c.parts[d] == nil {
 		return backend.Done(backend.Timing{}), nil
 	}

@@ -1,4 +1,5 @@
-// Sequences on several devices: each device runs its parts of the multiplications, which need nothing from other devices.
+// Sequences on several devices: each device runs its parts of the multiplications, which need nothing from other
+// devices.
 
 package many
 
@@ -35,8 +36,8 @@ func NewSequence(devs []*device.Device) *Sequence {
 	return s
 }
 
-// Add appends c = alpha·A·b + beta·c, with an epilogue, for tensors that lie where the plan's split needs them: what is copied from
-// device to device is not recorded. After an error the sequence is as it was.
+// Add appends c = alpha·A·b + beta·c, with an epilogue, for tensors that lie where the plan's split needs them: what is
+// copied from device to device is not recorded. After an error the sequence is as it was.
 func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +54,8 @@ func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Ope
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(s.devs, b.devs) || !slices.Equal(s.devs, c.devs) || len(p.plans) != len(s.devs) || p.plans[0].Device() != s.devs[0] {
+	if !slices.Equal(s.devs, b.devs) || !slices.Equal(s.devs, c.devs) || len(p.plans) != len(s.devs) ||
+		p.plans[0].Device() != s.devs[0] {
 		return errors.New("a plan or a tensor is on other devices")
 	}
 	es, err := p.recordable(b, c, e)
@@ -73,7 +75,9 @@ func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Ope
 			return named(s.devs[d], err)
 		}
 	}
-	if at, there := slices.BinarySearchFunc(s.plans, p.number, func(p *Plan, n int64) int { return cmp.Compare(p.number, n) }); !there {
+	if at, there := slices.BinarySearchFunc(s.plans, p.number, func(p *Plan, n int64) int {
+		return cmp.Compare(p.number, n)
+	}); !there {
 		s.plans = slices.Insert(s.plans, at, p)
 	}
 	return nil
@@ -127,7 +131,8 @@ func (g *Plan) recordable(b, c *Tensor, e Epilogue) ([]launch.Epilogue, error) {
 	return es, nil
 }
 
-// Run runs each device's part, all at once, in the order in which multiplications were added. Values that are set meanwhile wait.
+// Run runs each device's part, all at once, in the order in which multiplications were added. Values that are set
+// meanwhile wait.
 func (s *Sequence) Run(ctx context.Context) (Timing, error) {
 	start := time.Now()
 	s.mu.Lock()

@@ -214,7 +214,8 @@ func TestStreamColumns(t *testing.T) {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"}, many.Sharing{Memory: limit, Split: work.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"},
+		many.Sharing{Memory: limit, Split: work.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

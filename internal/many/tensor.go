@@ -99,7 +99,8 @@ func (g *Plan) tensor(o Operand) (*Tensor, error) {
 	case *tensor.Tensor:
 		if len(g.plans) == 1 {
 			return &Tensor{
-				Shape: t.Shape, At: On(0), devs: []*device.Device{t.Device()}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*tensor.Tensor{t}, alone: true,
+				Shape: t.Shape, At: On(0), devs: []*device.Device{t.Device()}, boxes: []box{{0, t.Rows, 0, t.Cols}},
+				parts: []*tensor.Tensor{t}, alone: true,
 			}, nil
 		}
 	}
@@ -130,7 +131,10 @@ func NewReplicated(devs []*device.Device, s tensor.Shape) (*Tensor, error) {
 	if _, err := s.Size(); err != nil {
 		return nil, err
 	}
-	return newTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
+	return newTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)),
+		func(d int, part tensor.Shape) (tensor.Shape, error) {
+			return fitting(devs[d], part)
+		})
 }
 
 // NewTensor allocates a tensor on the plan's devices. Parts are cut as the plan cuts B and C of that size.
@@ -142,14 +146,17 @@ func (g *Plan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 		return nil, err
 	}
 	devs := g.devs()
-	t, err := newTensor(devs, s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
+	t, err := newTensor(devs, s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) {
+		return fitting(devs[d], part)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return g.operand(t), nil
 }
 
-// TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs it.
+// TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs
+// it.
 func (g *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	var ts [2]*Tensor
 	if err := tensor.CheckDim(n, g.all.Counted()); err != nil {
@@ -172,7 +179,8 @@ func (g *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 }
 
 // newTensor allocates the parts of a tensor; as says how one lies in blocks.
-func newTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box, as func(d int, part tensor.Shape) (tensor.Shape, error)) (*Tensor, error) {
+func newTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box,
+	as func(d int, part tensor.Shape) (tensor.Shape, error)) (*Tensor, error) {
 	t := &Tensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*tensor.Tensor, len(devs))}
 	for d, dev := range devs {
 		x := boxes[d]
@@ -190,8 +198,8 @@ func newTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box,
 	return t, nil
 }
 
-// idle tells whether a device has no part, while others have one. Of a matrix without elements, those have a part that have some of its
-// columns or rows: products with a B of no rows have a C.
+// idle tells whether a device has no part, while others have one. Of a matrix without elements, those have a part that
+// have some of its columns or rows: products with a B of no rows have a C.
 func idle(d int, boxes []box) bool {
 	x := boxes[d]
 	switch {
@@ -273,7 +281,9 @@ func (g *Plan) need(r role, n int) (tensor.Shape, Placement) {
 func (g *Plan) tensorFor(r role, n int, t, b, c dtype.Type) (*Tensor, error) {
 	s, at := g.need(r, n)
 	s.Type = t
-	return newTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return g.shape(d, r, part, b, c) })
+	return newTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) {
+		return g.shape(d, r, part, b, c)
+	})
 }
 
 // turned is where the transpose lies.

@@ -11,10 +11,10 @@ import (
 )
 
 // Kernel returns the numbers of a kernel's own cost function in the model of all devices that load some code, for
-// FORMAT/KERNEL or FORMAT/KERNEL/TILE; what a name leaves out is as of the name without its last part. T is a struct with
-// a field for each. By these numbers a kernel
-// chooses among its tiles, and the order of a sum follows the tile: so no model of a single device, and none of the user's,
-// replaces them. It panics where there are none, which is a mistake in the tree.
+// FORMAT/KERNEL or FORMAT/KERNEL/TILE; what a name leaves out is as of the name without its last part. T is a struct
+// with a field for each. By these numbers a kernel chooses among its tiles, and the order of a sum follows the tile: so
+// no model of a single device, and none of the user's, replaces them. It panics where there are none, which is a
+// mistake in the tree.
 func Kernel[T any](code backend.Code, name string) T {
 	var x T
 	for _, m := range embedded() {

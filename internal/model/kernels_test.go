@@ -43,7 +43,8 @@ func TestKernelNumbers(t *testing.T) {
 	if _, err := model.Parse([]byte(head + `{"step_ns": 7}}}`)); err != nil {
 		t.Error(err)
 	}
-	for text, want := range map[string]string{`{"step_ns": -7}}}`: "step_ns -7", `{"step_ns": "7"}}}`: "dense/hopper", `[7]}}`: "dense/hopper", `{"step_ns": 1e300}}}`: "step_ns"} {
+	for text, want := range map[string]string{`{"step_ns": -7}}}`: "step_ns -7", `{"step_ns": "7"}}}`: "dense/hopper",
+		`[7]}}`: "dense/hopper", `{"step_ns": 1e300}}}`: "step_ns"} {
 		if _, err := model.Parse([]byte(head + text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", text, err, want)
 		}

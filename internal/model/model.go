@@ -1,5 +1,5 @@
-// Package model predicts how long a multiplication takes on a device: a roofline of the device's measured rates, and for
-// each variant of a kernel what a piece of its work costs beyond that.
+// Package model predicts how long a multiplication takes on a device: a roofline of the device's measured rates, and
+// for each variant of a kernel what a piece of its work costs beyond that.
 //
 // The costs are data: a JSON file for each kind of device, which says on what they were measured, when and by which
 // command. `spmmrun bench fit` writes such a file from measurements. One in the user's cache folder takes precedence
@@ -42,8 +42,8 @@ type Correction struct {
 	Samples int     `json:"samples"` // multiplications of different matrices
 }
 
-// Factor is what predictions are multiplied by: as if two more multiplications had taken what was predicted, so that one
-// alone changes little.
+// Factor is what predictions are multiplied by: as if two more multiplications had taken what was predicted, so that
+// one alone changes little.
 func (c Correction) Factor() float64 {
 	const predicted, most = 2, 4.0
 	if c.Samples <= 0 {
@@ -53,8 +53,8 @@ func (c Correction) Factor() float64 {
 	return min(most, max(1/most, math.Pow(c.Ratio, n/(n+predicted))))
 }
 
-// Learn takes a multiplication into account that took ratio times what was predicted without a correction. Those of long
-// ago count less.
+// Learn takes a multiplication into account that took ratio times what was predicted without a correction. Those of
+// long ago count less.
 func (m *DeviceModel) Learn(kernel, variant string, ratio float64) {
 	const enough = 100
 	if !(ratio > 1/mostFactor && ratio < mostFactor) {
@@ -126,16 +126,17 @@ type Cost struct {
 	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`
-	// Launch is the part of the time of a launch that counts; 0: 1. It is less where launches overlap, see backend.Binary.Early.
+	// Launch is the part of the time of a launch that counts; 0: 1. It is less where launches overlap, see
+	// backend.Binary.Early.
 	Launch float64 `json:"launch_factor,omitempty"`
-	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory, fetches and
-	// arithmetic counts, and StartUS once.
+	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory,
+	// fetches and arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
-	// Busy is how many pieces of work, of up to COLS columns each, keep a unit busy: with fewer, arithmetic and fetches take as long as if
-	// there were so many. With 1, pieces for some of the units take as long as pieces for all of them.
+	// Busy is how many pieces of work, of up to COLS columns each, keep a unit busy: with fewer, arithmetic and fetches
+	// take as long as if there were so many. With 1, pieces for some of the units take as long as pieces for all of them.
 	Busy float64 `json:"busy_items,omitempty"`
-	// Cut is how many rows of B a piece of work fetches at most: larger ones are cut in several, whose sums a second launch adds up,
-	// which takes StepUS for each but the first. 0: none is cut, or formats.Stats.Cut says so.
+	// Cut is how many rows of B a piece of work fetches at most: larger ones are cut in several, whose sums a second
+	// launch adds up, which takes StepUS for each but the first. 0: none is cut, or formats.Stats.Cut says so.
 	Cut int64 `json:"cut_rows,omitempty"`
 
 	from Source // of the model that it is in
@@ -144,9 +145,10 @@ type Cost struct {
 // Gather is what fetching rows of B in fixed point takes in the variants that a pattern fits.
 type Gather struct {
 	Variants []string `json:"variants"`
-	Slower   float64  `json:"slower"`                 // time by that which Rates.Gather allows
-	Columns  int      `json:"tile_columns,omitempty"` // B's columns take the time of a multiple of this; 0: of the variant's COLS
-	Bytes    int      `json:"min_bytes,omitempty"`    // of an element: fewer take as long as this many
+	Slower   float64  `json:"slower"` // time by that which Rates.Gather allows
+	// B's columns take the time of a multiple of this; 0: of the variant's COLS
+	Columns int `json:"tile_columns,omitempty"`
+	Bytes   int `json:"min_bytes,omitempty"` // of an element: fewer take as long as this many
 }
 
 // Version changes with what the fields mean.
@@ -226,8 +228,10 @@ func (m *DeviceModel) validate() error {
 		return fmt.Errorf("a device model of %d corrections, want at most %d", len(m.Corrections), mostCosts)
 	}
 	k := m.Kind
-	err := errors.Join(within("launch_us", m.Measured.LaunchUS, mostUS), within("latency_us", m.Measured.LatencyUS, mostUS),
-		within("launch_us", k.LaunchUS, mostUS), within("first_fetch", k.First, mostFactor), within("again_fetch", k.Again, mostFactor))
+	err := errors.Join(within("launch_us", m.Measured.LaunchUS, mostUS),
+		within("latency_us", m.Measured.LatencyUS, mostUS),
+		within("launch_us", k.LaunchUS, mostUS), within("first_fetch", k.First, mostFactor),
+		within("again_fetch", k.Again, mostFactor))
 	if k.Resident < 0 || k.Resident > mostFactor || k.Resident == 0 && k != (Kind{}) {
 		err = errors.Join(err, fmt.Errorf("resident_items %d: want 1 to %v", k.Resident, mostFactor))
 	}
@@ -238,8 +242,10 @@ func (m *DeviceModel) validate() error {
 	}
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
-			within("arithmetic_factor", c.Arithmetic, mostFactor), within("entry_columns", c.Columns, mostFactor), within("fetch_factor", c.Fetch, mostFactor),
-			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor), within("launch_factor", c.Launch, 1), within("cut_rows", float64(c.Cut), mostFactor))
+			within("arithmetic_factor", c.Arithmetic, mostFactor), within("entry_columns", c.Columns, mostFactor),
+			within("fetch_factor", c.Fetch, mostFactor),
+			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor),
+			within("launch_factor", c.Launch, 1), within("cut_rows", float64(c.Cut), mostFactor))
 	}
 	if len(m.Kernels) > mostCosts {
 		err = errors.Join(err, fmt.Errorf("a device model of %d kernels, want at most %d", len(m.Kernels), mostCosts))
@@ -249,7 +255,8 @@ func (m *DeviceModel) validate() error {
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),
-			within("slower", g.Slower, mostFactor), within("tile_columns", float64(g.Columns), mostUS), within("min_bytes", float64(g.Bytes), mostFactor))
+			within("slower", g.Slower, mostFactor), within("tile_columns", float64(g.Columns), mostUS),
+			within("min_bytes", float64(g.Bytes), mostFactor))
 	}
 	return err
 }

@@ -57,7 +57,8 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if c.Fetch > 0 {
 		fetch = time.Duration(math.Round(float64(fetch) * c.Fetch))
 	}
-	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v))) * (1 + c.Columns*float64(p.tiles(v))/float64(width))
+	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v))) * (1 +
+		c.Columns*float64(p.tiles(v))/float64(width))
 	if c.Arithmetic > 0 {
 		compute /= c.Arithmetic
 	}
@@ -87,8 +88,8 @@ func scale(here, there float64) float64 {
 	return here / there
 }
 
-// heaviest is how many rows of B one piece of work fetches at most, before it is cut. The stats may be those of a sample without the
-// longest row.
+// heaviest is how many rows of B one piece of work fetches at most, before it is cut. The stats may be those of a
+// sample without the longest row.
 func (p *Predictor) heaviest(c Cost, s formats.Stats) int64 {
 	if s.Longest == 0 && s.Cut == 0 && c.Cut == 0 {
 		return 0
@@ -107,8 +108,8 @@ func (p *Predictor) tiles(v *spec.Variant) int64 {
 	return 1
 }
 
-// width is how many columns are computed: GPUs compute whole tiles even where B has fewer, or where there are no tiles whole vectors of
-// 16 bytes, the CPU whole vectors of its registers.
+// width is how many columns are computed: GPUs compute whole tiles even where B has fewer, or where there are no tiles
+// whole vectors of 16 bytes, the CPU whole vectors of its registers.
 func (p *Predictor) width(v *spec.Variant) int {
 	if v.Code == backend.CodeGo {
 		return up(p.N, simd.Width)

@@ -48,58 +48,84 @@ func TestPredict(t *testing.T) {
 	}{
 		{"plain", 100, 0, func(*model.Predictor, *spec.Variant, *formats.Stats) {}},
 		{"stored bytes", 100, 2 * us, func(_ *model.Predictor, _ *spec.Variant, s *formats.Stats) { s.StoredBytes = 2e6 }},
-		{"rows that near rows share", 100, -3328 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Nearby = 0 }},
-		{"staged ones are shared by nobody", 100, 0, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) { p.Nearby, s.Staged = 0, true }},
-		{"half the arithmetic is reached", 100, 1280 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].Arithmetic = 0.5 }},
+		{"rows that near rows share", 100, -3328 * time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Nearby = 0 }},
+		{"staged ones are shared by nobody", 100, 0, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+			p.Nearby, s.Staged = 0, true
+		}},
+		{"half the arithmetic is reached", 100, 1280 * time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].Arithmetic = 0.5
+			}},
 		{"whole tiles", 100, 6400 * time.Nanosecond, func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
 			v.Tile.Cols = 128
 		}},
 		{"pieces for a quarter of the units, which take as long as for all", 5, 3 * 6400 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Model.Costs[0].Busy = 2
 		}},
-		{"the same pieces by columns", 5, 6400 * time.Nanosecond, func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
-			p.Model.Costs[0].Busy, v.Tile.Cols = 2, 32
+		{"the same pieces by columns", 5, 6400 * time.Nanosecond,
+			func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].Busy, v.Tile.Cols = 2, 32
+			}},
+		{"pieces for all units", 20, 0, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+			p.Model.Costs[0].Busy = 2
 		}},
-		{"pieces for all units", 20, 0, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].Busy = 2 }},
-		{"a start for each 80th piece, and the piece itself", 800, 11 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].StartUS = 1 }},
-		{"steps of an average piece", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].StepUS = 1 }},
+		{"a start for each 80th piece, and the piece itself", 800, 11 * us,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].StartUS = 1
+			}},
+		{"steps of an average piece", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+			p.Model.Costs[0].StepUS = 1
+		}},
 		{"pieces that are cut in two, and a second launch that adds two sums", 100, 604*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 600, 1000
 		}},
-		{"ten pieces of one row", 100, 612*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
-			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 600, 6000
-		}},
-		{"launches that overlap, of pieces that are cut in two", 100, 601*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
-			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, p.Model.Costs[0].Launch, s.Longest = 1, 600, 0.5, 1000
-		}},
-		{"pieces that the stats say are cut", 100, 604*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
-			p.Model.Costs[0].StepUS, s.Cut, s.Longest = 1, 600, 1000
-		}},
-		{"pieces that need not be cut", 100, 1000*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
-			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 1001, 1000
-		}},
-		{"steps of the longest", 100, 1000*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
-			p.Model.Costs[0].StepUS, s.Longest = 1, 1000
-		}},
-		{"steps of the longest row, which the sample missed", 1000, 50*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) { p.Model.Costs[0].StepUS, s.Longest = 1, 7 }},
+		{"ten pieces of one row", 100, 612*us - 6400*time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+				p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 600, 6000
+			}},
+		{"launches that overlap, of pieces that are cut in two", 100, 601*us - 6400*time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+				p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, p.Model.Costs[0].Launch, s.Longest = 1, 600, 0.5, 1000
+			}},
+		{"pieces that the stats say are cut", 100, 604*us - 6400*time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+				p.Model.Costs[0].StepUS, s.Cut, s.Longest = 1, 600, 1000
+			}},
+		{"pieces that need not be cut", 100, 1000*us - 6400*time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+				p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 1001, 1000
+			}},
+		{"steps of the longest", 100, 1000*us - 6400*time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+				p.Model.Costs[0].StepUS, s.Longest = 1, 1000
+			}},
+		{"steps of the longest row, which the sample missed", 1000, 50*us - 6400*time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+				p.Model.Costs[0].StepUS, s.Longest = 1, 7
+			}},
 		{"tensor cores", 100, -1152 * time.Nanosecond, func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
 			v.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16}}
 		}},
-		{"tensor cores in a shape that was not measured", 100, -1152 * time.Nanosecond, func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
-			v.Need.Shapes = []backend.MatrixShape{{M: 8, N: 8, K: 8, A: dtype.F16}}
-		}},
+		{"tensor cores in a shape that was not measured", 100, -1152 * time.Nanosecond,
+			func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
+				v.Need.Shapes = []backend.MatrixShape{{M: 8, N: 8, K: 8, A: dtype.F16}}
+			}},
 		{"a launch takes twice as long as where the model was measured", 100, 3 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Rates.LaunchUS, p.Model.Measured.LaunchUS = 5, 2.5
 		}},
-		{"latencies are half of those where the model was measured", 100, 50 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
-			p.Model.Costs[0].StepUS, p.Rates.LatencyUS, p.Model.Measured.LatencyUS = 1, 0.1, 0.2
-		}},
-		{"latencies that one of the two does not know", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
-			p.Model.Costs[0].StepUS, p.Rates.LatencyUS = 1, 0.1
-		}},
-		{"the CPU starts at once and computes the columns there are", 100, -3*us - 2560*time.Nanosecond, func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
-			p.Model.Kind, v.Code, v.Tile.Cols = model.Kind{First: 1, Resident: 1}, backend.CodeGo, 128
-		}},
+		{"latencies are half of those where the model was measured", 100, 50 * us,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].StepUS, p.Rates.LatencyUS, p.Model.Measured.LatencyUS = 1, 0.1, 0.2
+			}},
+		{"latencies that one of the two does not know", 100, 100 * us,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].StepUS, p.Rates.LatencyUS = 1, 0.1
+			}},
+		{"the CPU starts at once and computes the columns there are", 100, -3*us - 2560*time.Nanosecond,
+			func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
+				p.Model.Kind, v.Code, v.Tile.Cols = model.Kind{First: 1, Resident: 1}, backend.CodeGo, 128
+			}},
 	} {
 		p, v, s := round(), scalar(), base
 		c.with(p, v, &s)

@@ -49,7 +49,8 @@ func TestFilled(t *testing.T) {
 			c := make([]float32, m*n)
 			if _, err := p.Multiply(t.Context(), 1, tensor.Dense{Rows: k, Cols: n, Type: dtype.F16,
 				Host: tensor.Host{Data: backend.Bytes(b),
-					LD: n}}, 0, tensor.Dense{Rows: m, Cols: n, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(c), LD: n}}, launch.Epilogue{}); err != nil {
+					LD: n}}, 0, tensor.Dense{Rows: m, Cols: n, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(c), LD: n}},
+				launch.Epilogue{}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range m {

@@ -18,7 +18,8 @@ import (
 // writeModel makes text the device's own model.
 func writeModel(t *testing.T, d *device.Device, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(os.Getenv("SPMM_CACHE"), choose.ModelFile(d.Info())), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(os.Getenv("SPMM_CACHE"), choose.ModelFile(d.Info())), []byte(text),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 }

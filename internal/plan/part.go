@@ -19,7 +19,8 @@ func Bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 	return bring(ctx, d, w, e, why, newFast)
 }
 
-// MultiplyTogether is Multiply that calls copied once b and c have been copied to the device, before anything is written to c.
+// MultiplyTogether is Multiply that calls copied once b and c have been copied to the device, before anything is
+// written to c.
 func (p *Plan) MultiplyTogether(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
 	e launch.Epilogue, copied func() error) (backend.Timing, error) {
 	return p.multiply(ctx, alpha, b, beta, c, e, copied)

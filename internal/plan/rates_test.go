@@ -102,8 +102,8 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// A device that was busy when it was measured is not slow for good: what a later measurement or a multiplication shows to
-// be faster is kept, for later processes too, and what is slower is not.
+// A device that was busy when it was measured is not slow for good: what a later measurement or a multiplication shows
+// to be faster is kept, for later processes too, and what is slower is not.
 func TestBestRatesAreKept(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
 	d := openCPU(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// TestLaunchesSeeThePacking: kernels that launch the variant that suits a packed matrix are told of it, when it is on the device, what they
-// were told when it was predicted: its statistics and how many pieces of work it makes.
+// TestLaunchesSeeThePacking: kernels that launch the variant that suits a packed matrix are told of it, when it is on
+// the device, what they were told when it was predicted: its statistics and how many pieces of work it makes.
 func TestLaunchesSeeThePacking(t *testing.T) {
 	a, err := gen.CSR("gen:powerlaw,rows=3000,nnz-per-row=8")
 	if err != nil {
@@ -38,7 +38,8 @@ func TestLaunchesSeeThePacking(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := m.Parts[0].Data; got.Items != want.Items || got.Stats != want.Stats || got.NNZ != want.NNZ {
-				t.Errorf("%s: %d pieces, %+v of %d entries; packed: %d, %+v, %d", format, got.Items, got.Stats, got.NNZ, want.Items, want.Stats, want.NNZ)
+				t.Errorf("%s: %d pieces, %+v of %d entries; packed: %d, %+v, %d", format, got.Items, got.Stats, got.NNZ, want.Items,
+					want.Stats, want.NNZ)
 			}
 		}
 	})

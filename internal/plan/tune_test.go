@@ -128,7 +128,8 @@ func TestTune(t *testing.T) {
 	}
 
 	// And not if it is another version's, of other candidates, or broken.
-	for name, value := range map[string]any{"version": 99, "driver": "another", "matrix": "another", "among": []string{"csr/cpu_f32"}, "times": nil} {
+	for name, value := range map[string]any{"version": 99, "driver": "another", "matrix": "another",
+		"among": []string{"csr/cpu_f32"}, "times": nil} {
 		spoiled := map[string]any{}
 		for k, v := range r {
 			spoiled[k] = v
@@ -151,13 +152,15 @@ func TestTuneFew(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("SPMM_CACHE", dir)
 	d, a := openCPU(t), matrix(t, "gen:vector,rows=100,v=8,density=0.1")
-	if i := info(t, d, a, work.Options{Format: "cvse", Tune: true, Cols: 3}); i.Format != "cvse" || !strings.Contains(i.Why, "and cvse/") {
+	if i := info(t, d, a, work.Options{Format: "cvse", Tune: true, Cols: 3}); i.Format != "cvse" ||
+		!strings.Contains(i.Why, "and cvse/") {
 		t.Errorf("%s because %s", i.Format, i.Why)
 	}
 	if i := info(t, d, a, work.Options{Format: "csr", Tune: true}); i.Format != "csr" || i.Why != "there is no other kernel for format csr and f32 on this device" {
 		t.Errorf("%s because %s", i.Format, i.Why)
 	}
-	if i := info(t, d, a, work.Options{Format: "cvse", Variant: "cpu_v8_f32", Tune: true}); i.Why != "there is no other variant cpu_v8_f32" {
+	if i := info(t, d, a, work.Options{Format: "cvse", Variant: "cpu_v8_f32",
+		Tune: true}); i.Why != "there is no other variant cpu_v8_f32" {
 		t.Errorf("because %s", i.Why)
 	}
 	if n := len(records(t, dir)); n != 1 {

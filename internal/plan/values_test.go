@@ -87,7 +87,8 @@ func pattern(r *rand.Rand, rows, cols, every int, sparse24 bool) *formats.CSR[fl
 
 // full returns a matrix that stores every element.
 func full(r *rand.Rand, rows, cols int) *formats.CSR[float32] {
-	return (&formats.Dense[float32]{Rows: rows, Cols: cols, LD: cols, Data: fresh(r, rows*cols)}).Sparse().(*formats.CSR[float32])
+	return (&formats.Dense[float32]{Rows: rows, Cols: cols, LD: cols,
+		Data: fresh(r, rows*cols)}).Sparse().(*formats.CSR[float32])
 }
 
 // fresh returns n values, some of them 0.
@@ -142,8 +143,8 @@ func contents(t *testing.T, p *Plan) [][]byte {
 	return all
 }
 
-// checkSet sets values in every way in a plan for a, and holds it against one for b, which has these values. It returns in how
-// many row ranges the plan has the matrix, 0 if a cannot be prepared so.
+// checkSet sets values in every way in a plan for a, and holds it against one for b, which has these values. It returns
+// in how many row ranges the plan has the matrix, 0 if a cannot be prepared so.
 func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encoded, given formats.Sparse) (parts int) {
 	t.Helper()
 	ctx := t.Context()
@@ -225,7 +226,8 @@ func TestSetValues(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		parts := map[string]int{} // most of a format
 		for _, a := range []*formats.CSR[float32]{
-			pattern(r, 150, 90, 6, false), pattern(r, 160, 30, 3, false), pattern(r, 67, 130, 2, true), pattern(r, 1, 40, 2, false), pattern(r, 40, 1, 2, false), pattern(r, 0, 3, 1, false), full(r, 75, 45),
+			pattern(r, 150, 90, 6, false), pattern(r, 160, 30, 3, false), pattern(r, 67, 130, 2, true),
+			pattern(r, 1, 40, 2, false), pattern(r, 40, 1, 2, false), pattern(r, 0, 3, 1, false), full(r, 75, 45),
 		} {
 			b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 			for _, k := range shaders.Formats() {
@@ -267,8 +269,10 @@ func TestSetValuesOf(t *testing.T) {
 		b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 		turned := &formats.CSR[float32]{Val: b.Transpose().Val}
 		for _, o := range []work.Options{
-			{}, {Format: "csr", Precision: dtype.F16}, {Format: "cvse", Precision: dtype.BF16}, {Format: "hrpb", Precision: dtype.F32},
-			{Reproducible: rfx.P15}, {Reproducible: rfx.P23, Format: "csr"}, {Reproducible: rfx.P31, Format: "tiledcsr"}, {Reproducible: rfx.P47},
+			{}, {Format: "csr", Precision: dtype.F16}, {Format: "cvse", Precision: dtype.BF16},
+			{Format: "hrpb", Precision: dtype.F32},
+			{Reproducible: rfx.P15}, {Reproducible: rfx.P23, Format: "csr"}, {Reproducible: rfx.P31, Format: "tiledcsr"},
+			{Reproducible: rfx.P47},
 			{Reproducible: work.AutoP}, {Reproducible: rfx.P23, Precision: dtype.F16},
 		} {
 			checkSet(t, d, o, a, b, b)

@@ -52,7 +52,8 @@ func product(t *testing.T, dev *device.Device, a *formats.CSR[float32], o work.O
 }
 
 func hostOf(d *formats.Dense[float32]) tensor.Dense {
-	return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+	return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32,
+		Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 }
 
 // Row 700 is so long that it is summed in segments; how long these are depends on the whole matrix, where

@@ -29,8 +29,8 @@ type Packed struct {
 	Took      time.Duration // packing
 }
 
-// Runs decides which variant of a kernel multiplies in a problem data that is packed for v: v itself if no other may, else
-// the fastest. Predictions, launches and reports all go by it.
+// Runs decides which variant of a kernel multiplies in a problem data that is packed for v: v itself if no other may,
+// else the fastest. Predictions, launches and reports all go by it.
 func Runs(k *spec.Format, v *spec.Variant, exact bool, data *spec.Packed, q spec.Problem) *spec.Variant {
 	if exact {
 		return v

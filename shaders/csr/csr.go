@@ -4,17 +4,17 @@
 // Work is shared out in items. An item is a row, or, for rows much longer than the average ("heavy"),
 // a piece of one; pieces come first in the grid, so that one huge row keeps the whole device busy
 // and starts early. Piece i leaves its sums in row i of the workspace `part`; a second launch of the
-// same kernel (phase 1) adds them up in a fixed order. On CUDA from compute capability 9.0 on, and on Vulkan (TEAMS), a piece is done by a whole workgroup,
-// shorter rows are pieces too, and one that is a whole row goes to C. There are no atomics, and the order of every
-// sum depends on the matrix, the problem and the device's kind alone.
+// same kernel (phase 1) adds them up in a fixed order. On CUDA from compute capability 9.0 on, and on Vulkan (TEAMS), a
+// piece is done by a whole workgroup, shorter rows are pieces too, and one that is a whole row goes to C. There are no
+// atomics, and the order of every sum depends on the matrix, the problem and the device's kind alone.
 //
 // On GPUs an item is done by `across` × `along` neighbouring lanes: across lanes side by side hold the
-// columns of a tile, 16 bytes of B each (in f64 on CUDA once or twice); along such groups take four of the item's entries in turn,
-// and their sums are added at the end. Wide problems spread a warp across columns, narrow ones along
+// columns of a tile, 16 bytes of B each (in f64 on CUDA once or twice); along such groups take four of the item's
+// entries in turn, and their sums are added at the end. Wide problems spread a warp across columns, narrow ones along
 // the entries.
 //
-// Where B has at most four columns, in f32 and f64, CUDA from compute capability 9.0 on has kernels that take a large A in chunks, as a stream
-// (stream.go). They read a B whose rows lie side by side, too.
+// Where B has at most four columns, in f32 and f64, CUDA from compute capability 9.0 on has kernels that take a large A
+// in chunks, as a stream (stream.go). They read a B whose rows lie side by side, too.
 //
 // On the CPU an item is one call of package simd for each tile of columns.
 package csr
@@ -44,7 +44,8 @@ var Format = &spec.Format{
 	Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
 }
 
-// splits tells that a variant has a second form for epilogues: in 16 bits they would cost products without one 3 to 7 %.
+// splits tells that a variant has a second form for epilogues: in 16 bits they would cost products without one 3 to 7
+// %.
 func splits(v *spec.Variant) bool { return v.In.Size() == 2 }
 
 // params is the parameter block.
@@ -102,7 +103,8 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 		for i := range begins {
 			begins[i] += int64(lead)
 		}
-		colidx, values = append(make([]int32, lead, lead+len(colidx)), colidx...), append(make([]T, lead, lead+len(values)), values...)
+		colidx, values = append(make([]int32, lead, lead+len(colidx)), colidx...),
+			append(make([]T, lead, lead+len(values)), values...)
 	}
 	rowptr := make([]uint32, len(begins))
 	for i, p := range begins {
@@ -166,7 +168,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
 			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
 			pieces: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
-			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta),
+			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: float32(p.Alpha),
+			beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})
 		return nil
 	}
@@ -222,9 +225,9 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	return gpuShape(v, across, along)
 }
 
-// inCache narrows tiles of columns where B exceeds the second-level cache: tiles are computed one after the other, and what all of them
-// gather of B at a time is to stay there as far as it fits, though A is read for each. A matrix whose neighbouring rows share
-// columns needs less of B at a time. Sums keep their order.
+// inCache narrows tiles of columns where B exceeds the second-level cache: tiles are computed one after the other, and
+// what all of them gather of B at a time is to stay there as far as it fits, though A is read for each. A matrix whose
+// neighbouring rows share columns needs less of B at a time. Sums keep their order.
 func inCache(v *spec.Variant, across int, p spec.Problem) int {
 	const (
 		cache = 40 << 20 // bytes: an A100's; a Hopper GPU has 50 MiB

@@ -80,9 +80,11 @@ func cases() []shadertest.Case {
 		{Name: "one column of A", Pattern: shadertest.Spread(1, rows(300, 1)...), K: 1, N: 40},
 		{Name: "short rows", Pattern: shadertest.Spread(50, rows(1000, 3)...), K: 50, N: 64, LDB: 72, LDC: 64, Alpha: 3},
 		{Name: "padding", Pattern: shadertest.Spread(30, rows(70, 5)...), K: 30, N: 33, LDB: 64, LDC: 77, Alpha: 1, Beta: -1},
-		{Name: "inexact", Pattern: shadertest.Spread(700, ragged(90, 700)...), K: 700, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
+		{Name: "inexact", Pattern: shadertest.Spread(700, ragged(90, 700)...), K: 700, N: 50, Alpha: 0.3, Beta: 1.7,
+			Real: true},
 	}
-	ps = append(ps, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500, N: 37})...)
+	ps = append(ps, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500,
+		N: 37})...)
 	for _, n := range []int{9, 70, 200} { // as for huge matrices, and shared out as for huge devices
 		q := shadertest.Case{Pattern: shadertest.Spread(2500, ragged(90, 2500)...), K: 2500, N: n, Alpha: 2, Beta: 1}
 		folded, units := q, q
@@ -128,7 +130,8 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Slots: 3, Rows: 1, Average: 300, Items: 5}); got != want {
+	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Slots: 3, Rows: 1, Average: 300,
+		Items: 5}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
 	heavy := backend.View[uint32](e.Arrays[3].Data)[:9]
@@ -153,7 +156,8 @@ func TestEncode(t *testing.T) {
 	if e, err = csr.Format.Encode(one, teams); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 32, Pieces: 1, Items: 50, Chunks: spec.Chunks{First: 1, Count: 1}}); got != want {
+	if got, want := e.Format, (spec.Split{Longest: 32, Pieces: 1, Items: 50,
+		Chunks: spec.Chunks{First: 1, Count: 1}}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
 	heavy = backend.View[uint32](e.Arrays[3].Data)[:4]
@@ -170,7 +174,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestStreams: from so many entries on a B of few columns is multiplied in chunks of A, and one whose rows lie side by side is taken then alone.
+// TestStreams: from so many entries on a B of few columns is multiplied in chunks of A, and one whose rows lie side by
+// side is taken then alone.
 func TestStreams(t *testing.T) {
 	const least, across = 1 << 22, 1 << 11
 	packed := map[string]*spec.Packed{}
@@ -197,7 +202,9 @@ func TestStreams(t *testing.T) {
 		{"cuda_f32", dtype.F32, least, 1, 1, ""},
 	} {
 		t.Run(fmt.Sprintf("%s, %d entries, %d columns %d apart", q.packed, q.entries, q.n, q.ldb), func(t *testing.T) {
-			v := csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, func(v *spec.Variant) bool { return v.Name == q.packed })]
+			v := csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, func(v *spec.Variant) bool {
+				return v.Name == q.packed
+			})]
 			rows := (q.entries + across - 1) / across
 			key := fmt.Sprint(q.packed, q.entries)
 			if packed[key] == nil {
@@ -212,7 +219,8 @@ func TestStreams(t *testing.T) {
 				}
 			}
 			e := packed[key]
-			caps := backend.Caps{Code: backend.CodePTX, Arch: v.Need.Arch, F64: true, Units: 132, SharedBytes: 1 << 20, MaxBinding: 1 << 40}
+			caps := backend.Caps{Code: backend.CodePTX, Arch: v.Need.Arch, F64: true, Units: 132, SharedBytes: 1 << 20,
+				MaxBinding: 1 << 40}
 			p := spec.Problem{M: rows, K: across, N: q.n, LDB: q.ldb, LDC: q.n, Out: q.typ, Alpha: 1, Caps: caps}
 			if got := csr.Format.Runs(v, e, p); q.want != "" && got.Name != q.want {
 				t.Errorf("%s runs, want %s", got.Name, q.want)
@@ -238,7 +246,8 @@ func TestStreams(t *testing.T) {
 
 // filled is a matrix of so many entries in the first places of its rows, all zero.
 func filled[T formats.Value](rows, cols, entries int) *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: rows, Cols: cols, RowPtr: make([]int64, rows+1), ColIdx: make([]int32, entries), Val: make([]T, entries)}
+	a := &formats.CSR[T]{Rows: rows, Cols: cols, RowPtr: make([]int64, rows+1), ColIdx: make([]int32, entries),
+		Val: make([]T, entries)}
 	for i := range a.ColIdx {
 		a.ColIdx[i] = int32(i % cols)
 	}

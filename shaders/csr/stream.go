@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	chunkRows    = 128     // rows of a chunk, at most
-	streamWarps  = 8       // of a workgroup
-	streamBlocks = 3       // workgroups of a multiprocessor
-	streamStages = 2       // of a warp's ring
-	streamLeast  = 4 << 20 // entries of a matrix that is taken in chunks, at least: smaller ones stay in the second-level cache
+	chunkRows    = 128 // rows of a chunk, at most
+	streamWarps  = 8   // of a workgroup
+	streamBlocks = 3   // workgroups of a multiprocessor
+	streamStages = 2   // of a warp's ring
+	// entries of a matrix that is taken in chunks, at least: smaller ones stay in the second-level cache
+	streamLeast = 4 << 20
 )
 
 // streams multiply what is packed for variants with STREAM where B has no more columns than they.
@@ -23,8 +24,8 @@ var streams = []*spec.Variant{
 	streamVariant(dtype.F64, 1), streamVariant(dtype.F64, 2), streamVariant(dtype.F64, 4),
 }
 
-// chunkSlots is how many entries a chunk has at most: so many that what a multiprocessor's warps have in shared memory leaves
-// 60 KB of the first-level cache.
+// chunkSlots is how many entries a chunk has at most: so many that what a multiprocessor's warps have in shared memory
+// leaves 60 KB of the first-level cache.
 func chunkSlots(t dtype.Type) uint32 {
 	if t == dtype.F64 {
 		return 256
@@ -41,8 +42,10 @@ func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 		Need:   spec.Need{Arch: 90, F64: t == dtype.F64}, Unit: spec.Unit{Source: "stream.cu"},
 	})
 	v.Consts = []spec.Const{
-		spec.Define("TEAMS", 1), spec.Define("STREAM", 1), spec.Define("COLS", columns), spec.Define("SLOTS", slots), spec.Define("ROWS", chunkRows),
-		spec.Define("WARPS", streamWarps), spec.Define("STAGES", streamStages), spec.Define("BLOCKS", streamBlocks), spec.Define("UNROLL", min(8, 32/columns/(size/4))),
+		spec.Define("TEAMS", 1), spec.Define("STREAM", 1), spec.Define("COLS", columns), spec.Define("SLOTS", slots),
+		spec.Define("ROWS", chunkRows),
+		spec.Define("WARPS", streamWarps), spec.Define("STAGES", streamStages), spec.Define("BLOCKS", streamBlocks),
+		spec.Define("UNROLL", min(8, 32/columns/(size/4))),
 	}
 	if t == dtype.F64 {
 		v.Unit.Defines = map[string]string{"DOUBLE": "1"}
@@ -52,8 +55,8 @@ func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	return packing{teams: true, chunks: true}.sized(v, streamKind, int(columns))
 }
 
-// suitedStream returns the one of streams that suits n columns, for one of them, or of a large matrix for a variant that matrices are packed for;
-// nil if none does.
+// suitedStream returns the one of streams that suits n columns, for one of them, or of a large matrix for a variant
+// that matrices are packed for; nil if none does.
 func suitedStream(v *spec.Variant, e *spec.Packed, n int) *spec.Variant {
 	if !packingOf(v).chunks || v.Kind != streamKind && !e.Format.(spec.Split).Chunks.Large {
 		return nil
@@ -77,7 +80,8 @@ func addChunks(split *spec.Split, heavy, rowptr []uint32, nnz int64, t dtype.Typ
 	return append(heavy, list...)
 }
 
-// launchStream has as many workgroups as run at once, which take chunks in turn, and a warp for each row in several pieces.
+// launchStream has as many workgroups as run at once, which take chunks in turn, and a warp for each row in several
+// pieces.
 func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launch, error) {
 	chunks, ldp := split.Chunks, (p.N+7)&^7
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(chunks.Slots)*int64(ldp)*int64(v.Sums().Size()))}

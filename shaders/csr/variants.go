@@ -40,9 +40,10 @@ func variants() []*spec.Variant {
 	return append(append(vs, doubles()...), streams...)
 }
 
-// vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without pieces, where knowing of teams
-// would take a tenth more time.
-var vulkanTeams, vulkanRows = onVulkan("vulkan", rowsKind, nil), onVulkan("vulkan_rows", wholeKind, map[string]string{"ROWS": "1"})
+// vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without pieces, where
+// knowing of teams would take a tenth more time.
+var vulkanTeams, vulkanRows = onVulkan("vulkan", rowsKind, nil),
+	onVulkan("vulkan_rows", wholeKind, map[string]string{"ROWS": "1"})
 
 func onVulkan(prefix string, kind *spec.Kind, defines map[string]string) map[dtype.Type]*spec.Variant {
 	vs := map[dtype.Type]*spec.Variant{}
@@ -73,8 +74,8 @@ func doubles() []*spec.Variant {
 	}
 }
 
-// The variants for f64 on CUDA: a lane holds two columns, or four, which is faster where there are many. Launches overlap from
-// compute capability 9.0 on.
+// The variants for f64 on CUDA: a lane holds two columns, or four, which is faster where there are many. Launches
+// overlap from compute capability 9.0 on.
 var (
 	narrowDouble90, wideDouble90 = cudaDouble("cuda90_f64", 90, 1, 8), cudaDouble("cuda90_wide_f64", 90, 2, 6)
 	narrowDouble, wideDouble     = cudaDouble("cuda_f64", 80, 1, 8), cudaDouble("cuda_wide_f64", 80, 2, 6)

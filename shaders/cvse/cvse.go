@@ -5,8 +5,8 @@
 // In all of them one workgroup computes COLS columns of C for a panel of V rows (on CUDA for several),
 // taking the panels in the format's order: the grid's x, folded along z, counts panels, y blocks of
 // columns. A vector's column says which row of B it multiplies; that row is fetched once for all V
-// rows of the panel. On GPUs heavy panels are cut into parts of their own workgroups, whose sums a second launch adds up in order (package
-// panel), but in variants that have B in shared memory.
+// rows of the panel. On GPUs heavy panels are cut into parts of their own workgroups, whose sums a second launch adds
+// up in order (package panel), but in variants that have B in shared memory.
 //
 // Structural zeros never touch B. The slots inside a vector that hold no entry are multiplied like
 // all others, which is right as long as B is finite. An output that is not finite is computed again
@@ -33,7 +33,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "cvse", Args: panel.Args,
 		Params: spec.Params[panel.Params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)), panel.Splits),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned),
+			panel.CPU(locate, unaligned)), panel.Splits),
 	},
 	Encode: encode, Adopt: adopt,
 	Launch: launch,
@@ -82,7 +83,8 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 
 func take[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if want := packing(v); m.V != want.V || m.Align != want.Align {
-		return nil, fmt.Errorf("kernel cvse/%s takes v=%d, align=%d, not v=%d, align=%d", v.Name, want.V, want.Align, m.V, m.Align)
+		return nil, fmt.Errorf("kernel cvse/%s takes v=%d, align=%d, not v=%d, align=%d", v.Name, want.V, want.Align, m.V,
+			m.Align)
 	}
 	if err := checkWidth(v, m.Cols); err != nil {
 		return nil, err

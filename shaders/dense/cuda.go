@@ -1,4 +1,5 @@
-// The variants for CUDA: hopper.cu and hopper_split_k.cu (warpgroup matrix instructions), kernel.cu (matrix instructions of warps), f32.cu.
+// The variants for CUDA: hopper.cu and hopper_split_k.cu (warpgroup matrix instructions), kernel.cu (matrix
+// instructions of warps), f32.cu.
 
 package dense
 
@@ -46,18 +47,27 @@ var cudaTiles = []cudaTile{
 	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 8, down: 1, across: 1, parts: 2, resident: 1},
 	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 12, down: 1, across: 1, parts: 2, resident: 1},
 	{name: "cuda_parts2_64x32", hopper: true, rows: 64, cols: 32, stages: 15, down: 1, across: 1, parts: 2, resident: 1},
-	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1},
-	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1, resident: 1},
-	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1},
-	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2, resident: 1},
+	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1,
+		resident: 1},
+	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1,
+		resident: 1},
+	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2,
+		resident: 1},
+	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2,
+		resident: 1},
 	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1},
 	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1},
 	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1},
-	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1},
-	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1},
-	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1},
-	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1},
-	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1},
+	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1,
+		resident: 1},
+	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1,
+		resident: 1},
+	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1,
+		resident: 1},
+	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1,
+		resident: 1},
+	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1,
+		resident: 1},
 	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2},
 	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4},
 }
@@ -76,7 +86,9 @@ func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		for _, hopper := range []bool{true, false} {
-			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper || c.quantised })
+			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool {
+				return c.hopper != hopper || c.quantised
+			})
 			any := tiles[0].variant(t)
 			any.Any = true
 			any.Name = fmt.Sprintf("cuda_%s_%v", pick(hopper, "hopper", "tiles"), t)
@@ -162,7 +174,8 @@ func sides(v *spec.Variant) (rows, cols uint32) {
 	return uint32(v.Tile.Rows), uint32(v.Tile.Cols)
 }
 
-// family returns the variants that a variant stands for: itself, or those of its types and one of the two sets of tiles.
+// family returns the variants that a variant stands for: itself, or those of its types and one of the two sets of
+// tiles.
 func family(v *spec.Variant) []*spec.Variant {
 	of, ok := tileOf(v)
 	if !ok || !v.Any {
@@ -191,7 +204,8 @@ func halves(t dtype.Type) *spec.Variant {
 	const stages = 3
 	v := cuda("cuda_"+t.String(), t, "kernel.cu", tile, tile, spec.Shape(16, 8, 16, t))
 	v.Kind = warpKind
-	v.Consts = append(v.Consts, spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tile/2), spec.Define("WARP_COLS", tile/2))
+	v.Consts = append(v.Consts, spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tile/2),
+		spec.Define("WARP_COLS", tile/2))
 	v.Shared = stages * 2 * tile * 80
 	v.Need.Shared = v.Shared
 	return v

@@ -1,15 +1,17 @@
 // Package dense multiplies from dense matrices: A·B where every element of A lies in memory.
 //
-// A workgroup computes a tile of C. Steps of the sum are brought to shared memory for both operands and multiplied from there;
-// the sum is taken in the order of k, or, where tiles are too few for the device, in parts of it (launch.go).
+// A workgroup computes a tile of C. Steps of the sum are brought to shared memory for both operands and multiplied from
+// there; the sum is taken in the order of k, or, where tiles are too few for the device, in parts of it (launch.go).
 //
-// B and C may be column-major, so that activations and outputs of a layer Y = X·W, which is Yᵀ = Wᵀ·Xᵀ, are taken as they
-// lie. Kernels write row by row: where C is column-major they compute Cᵀ = Bᵀ·Aᵀ, with A as the right operand. Either
-// operand may lie along the sum or across it (see gemm.cuh). Some for CUDA compute Cᵀ of a row-major C, for the choice of tiles that gives (hopper.cu).
+// B and C may be column-major, so that activations and outputs of a layer Y = X·W, which is Yᵀ = Wᵀ·Xᵀ, are taken as
+// they lie. Kernels write row by row: where C is column-major they compute Cᵀ = Bᵀ·Aᵀ, with A as the right operand.
+// Either operand may lie along the sum or across it (see gemm.cuh). Some for CUDA compute Cᵀ of a row-major C, for the
+// choice of tiles that gives (hopper.cu).
 //
-// A *formats.Dense stores every element, and each touches B. A sparse matrix is filled with zeros, and a bit for each element
-// tells which are entries (filled.go). What is filled in is multiplied like the rest, which is right as long as B is finite; an output that
-// is not finite is computed again from the entries alone, so that what it is does not depend on the order of the sum either.
+// A *formats.Dense stores every element, and each touches B. A sparse matrix is filled with zeros, and a bit for each
+// element tells which are entries (filled.go). What is filled in is multiplied like the rest, which is right as long as
+// B is finite; an output that is not finite is computed again from the entries alone, so that what it is does not
+// depend on the order of the sum either.
 package dense
 
 import (
@@ -115,18 +117,21 @@ func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, 
 	}
 	ld := int64(spec.Ceil(int64(cols), align) * align)
 	if ld > spec.MaxLD {
-		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD, backend.ErrUnsupported)
+		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD,
+			backend.ErrUnsupported)
 	}
 	s, tiles := stats(rows, cols, ld, nnz, v)
 	return s, tiles, nil
 }
 
-// stats tells what rows of so many columns become, each with room for ld elements of v's type, and in how many tiles of rows.
+// stats tells what rows of so many columns become, each with room for ld elements of v's type, and in how many tiles of
+// rows.
 func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64) {
 	side, _ := sides(v)
 	tiles := int64(spec.Ceil(rows, int(side)))
 	s := formats.Stats{
-		StoredBytes: int64(rows) * ld * int64(v.In.Size()), Slots: int64(rows) * ld, MACs: int64(computed(rows, v)) * int64(cols),
+		StoredBytes: int64(rows) * ld * int64(v.In.Size()), Slots: int64(rows) * ld,
+		MACs:    int64(computed(rows, v)) * int64(cols),
 		Gathers: tiles * int64(cols), Staged: true,
 	}
 	if s.Slots > 0 {

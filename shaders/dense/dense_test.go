@@ -77,7 +77,8 @@ func cases() []shadertest.Case {
 		{Name: "zeros filled in", Pattern: shadertest.Spread(129, 3, 0, 129, 64, 1, 128, 65, 33), K: 129, N: 67, Beta: 1},
 	}
 	for i, k := range []int{15, 16, 31, 32, 33, 39, 40, 65} { // sums around whole steps and loads
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: full(9, k), K: k, N: 11, BCol: i%2 == 0, CCol: i%4 < 2})
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: full(9, k), K: k, N: 11, BCol: i%2 == 0,
+			CCol: i%4 < 2})
 	}
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: full(69, 20), K: 20, N: 37},
 		shadertest.Case{Name: "turned", Pattern: full(69, 20), K: 20, N: 37, BCol: true, CCol: true})...)
@@ -108,8 +109,8 @@ func sharedOut() []shadertest.Case {
 	}
 }
 
-// TestNonFinite: an output is of the class that operands which are not finite make it, in whatever order they are summed,
-// and those alone that such an operand touches.
+// TestNonFinite: an output is of the class that operands which are not finite make it, in whatever order they are
+// summed, and those alone that such an operand touches.
 func TestNonFinite(t *testing.T) {
 	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for order := range 4 {
@@ -131,7 +132,8 @@ func nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type
 			d.Data[i] = 1
 		}
 	}
-	// Column 3 of B has an infinity, 10 two that cancel, 20 NaN; row 5 of A makes nothing of the first, and row 6 turns it.
+	// Column 3 of B has an infinity, 10 two that cancel, 20 NaN; row 5 of A makes nothing of the first, and row 6 turns
+	// it.
 	b.Set(33, 3, inf)
 	b.Set(2, 10, inf)
 	b.Set(39, 10, -inf)
@@ -177,7 +179,8 @@ func nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type
 	}
 }
 
-// TestEncode: what lacks an element is filled with zeros, and its pattern kept; a matrix that lies side by side is not copied.
+// TestEncode: what lacks an element is filled with zeros, and its pattern kept; a matrix that lies side by side is not
+// copied.
 func TestEncode(t *testing.T) {
 	var v *spec.Variant // of the CPU, for float32
 	for _, x := range dense.Format.Variants {
@@ -185,12 +188,14 @@ func TestEncode(t *testing.T) {
 			v = x
 		}
 	}
-	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 1}, Val: []float32{1, 2, 3}}
+	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 1},
+		Val: []float32{1, 2, 3}}
 	filled, err := dense.Format.Encode(a, v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := backend.View[float32](filled.Arrays[0].Data), []float32{0: 1, 1: 2, 9: 3, 15: 0}; !slices.Equal(got, want) {
+	if got, want := backend.View[float32](filled.Arrays[0].Data),
+		[]float32{0: 1, 1: 2, 9: 3, 15: 0}; !slices.Equal(got, want) {
 		t.Errorf("filled as %v, want %v", got, want)
 	}
 	if got := backend.View[uint32](filled.Arrays[1].Data); !slices.Equal(got, []uint32{3, 2, 0, 0}) {
@@ -199,13 +204,16 @@ func TestEncode(t *testing.T) {
 	again := filled.Format.(interface {
 		WithValues([]float32) formats.Encoded
 	}).WithValues([]float32{4, 5, 6})
-	if want := (&formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: []float32{4, 5, 6}}); !want.Equal(again.(*formats.CSR[float32])) {
+	if want := (&formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: a.RowPtr, ColIdx: a.ColIdx,
+		Val: []float32{4, 5, 6}}); !want.Equal(again.(*formats.CSR[float32])) {
 		t.Errorf("with new values it is %v", again)
 	}
-	if other, err := dense.Format.Adopt(again, v); err != nil || !bytes.Equal(other.Arrays[1].Data, filled.Arrays[1].Data) || backend.View[float32](other.Arrays[0].Data)[9] != 6 {
+	if other, err := dense.Format.Adopt(again, v); err != nil ||
+		!bytes.Equal(other.Arrays[1].Data, filled.Arrays[1].Data) || backend.View[float32](other.Arrays[0].Data)[9] != 6 {
 		t.Errorf("new values are packed otherwise (%v)", err)
 	}
-	unordered := &formats.CSR[float32]{Rows: 1, Cols: 3, RowPtr: []int64{0, 2}, ColIdx: []int32{2, 0}, Val: []float32{1, 2}}
+	unordered := &formats.CSR[float32]{Rows: 1, Cols: 3, RowPtr: []int64{0, 2}, ColIdx: []int32{2, 0},
+		Val: []float32{1, 2}}
 	if _, err := dense.Format.Encode(unordered, v); err == nil {
 		t.Error("a matrix that is not valid is accepted")
 	}
@@ -226,13 +234,14 @@ func TestEncode(t *testing.T) {
 			t.Errorf("column-major %v, leading dimension %d: packed otherwise (%v)", x.ColMajor, x.LD, err)
 		}
 	}
-	if _, err := dense.Format.Adopt(&formats.Dense[float32]{Rows: 3, Cols: 4, LD: 4, Data: make([]float32, 11)}, v); err == nil {
+	if _, err := dense.Format.Adopt(&formats.Dense[float32]{Rows: 3, Cols: 4, LD: 4, Data: make([]float32, 11)},
+		v); err == nil {
 		t.Error("a matrix that lacks memory is accepted")
 	}
 }
 
-// TestLanes: with few columns a kernel that streams A runs; with more, tiles as large as keep the device busy, of sums that are
-// cut where they are few. Where C is column-major, few columns are few rows.
+// TestLanes: with few columns a kernel that streams A runs; with more, tiles as large as keep the device busy, of sums
+// that are cut where they are few. Where C is column-major, few columns are few rows.
 func TestLanes(t *testing.T) {
 	i := slices.IndexFunc(dense.Format.Variants, func(v *spec.Variant) bool { return v.Name == "vulkan_lanes" })
 	v := dense.Format.Variants[i]
@@ -251,12 +260,14 @@ func TestLanes(t *testing.T) {
 		{128, false, "n64", 2, 4 * 4096 * 128}, {512, false, "n64", 1, 0}, {4096, false, "n256", 1, 0},
 		{8, true, "n256_turned", 2, 4 * 4096 * 8}, {4096, true, "n256_turned", 1, 0},
 	} {
-		p := spec.Problem{M: 4096, K: 4096, N: c.n, LDB: 4096, LDC: 4096, CCol: c.ccol, Out: dtype.F32, Caps: backend.Caps{Units: 132}}
+		p := spec.Problem{M: 4096, K: 4096, N: c.n, LDB: 4096, LDC: 4096, CCol: c.ccol, Out: dtype.F32,
+			Caps: backend.Caps{Units: 132}}
 		l, err := dense.Format.LaunchSuited(v, e, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.Passes[0].Variant.Name; got != "vulkan_lanes_"+c.want || len(l.Passes) != c.launches || l.Workspace <= c.workspace {
+		if got := l.Passes[0].Variant.Name; got != "vulkan_lanes_"+c.want || len(l.Passes) != c.launches ||
+			l.Workspace <= c.workspace {
 			t.Errorf("%d columns, C column-major %v: %s in %d launches with %d bytes, want %s in %d", c.n, c.ccol, got, len(l.Passes), l.Workspace, c.want, c.launches)
 		}
 		if suited := dense.Format.Suited(v, e, p); suited.Name != l.Passes[0].Variant.Name {

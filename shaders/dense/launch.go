@@ -24,7 +24,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		tile.Any = false
 		s := lanesFor(&tile, x, p.Caps)
 		if s == nil {
-			return spec.Launch{}, fmt.Errorf("kernel dense/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N, backend.ErrUnsupported)
+			return spec.Launch{}, fmt.Errorf("kernel dense/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N,
+				backend.ErrUnsupported)
 		}
 		x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
 		return launchLanes(s, x, p)
@@ -40,7 +41,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: form(s.variant, p), Groups: groups, Params: spec.Block(x), Maps: s.maps(x)}}, Workspace: max(spec.NoWorkspace, s.workspace())}
+	l := spec.Launch{Passes: []spec.Pass{{Variant: form(s.variant, p), Groups: groups, Params: spec.Block(x),
+		Maps: s.maps(x)}}, Workspace: max(spec.NoWorkspace, s.workspace())}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
@@ -112,7 +114,8 @@ type shared struct {
 	persistent bool   // these take pieces in turn
 }
 
-// share picks the tile that takes least, for a variant that stands for several, and the parts that its tiles are cut into.
+// share picks the tile that takes least, for a variant that stands for several, and the parts that its tiles are cut
+// into.
 func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	if w := wider(v); w != nil && w.Met(caps) {
 		if s := split(w, x, caps); s.tiles >= int64(caps.Units) {
@@ -144,7 +147,8 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 		x = x.turned()
 	}
 	rows, cols := sides(v)
-	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, cols*t.across), splits: 1, persistent: ok && t.hopper && t.parts == 0}
+	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, cols*t.across), splits: 1,
+		persistent: ok && t.hopper && t.parts == 0}
 	s.tiles = int64(spec.Ceil(x.rows, rows*t.down)) * int64(s.across)
 	s.whole = s.tiles
 	if !ok || s.tiles == 0 {
@@ -170,8 +174,8 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	return s
 }
 
-// suits tells whether clusters may share steps evenly: few of them should share a tile, and not nearly as many as there are tiles; and stream_k.cuh counts
-// steps in 32 bits. (hopper.cu with such shares took as long or longer.)
+// suits tells whether clusters may share steps evenly: few of them should share a tile, and not nearly as many as there
+// are tiles; and stream_k.cuh counts steps in 32 bits. (hopper.cu with such shares took as long or longer.)
 func (s *shared) suits(x params, rest int64) bool {
 	t, _ := tileOf(s.variant)
 	steps := int64(spec.Ceil(x.cols, depth))
@@ -179,7 +183,8 @@ func (s *shared) suits(x params, rest int64) bool {
 		steps*(s.tiles-s.whole) < (1<<32)/(s.atOnce+1)
 }
 
-// shareSteps has clusters share the steps of tiles evenly: of those that are left over where all have had as many, or of all tiles where each would have one.
+// shareSteps has clusters share the steps of tiles evenly: of those that are left over where all have had as many, or
+// of all tiles where each would have one.
 func (s *shared) shareSteps() shared {
 	even := *s
 	even.whole, even.splits = s.tiles-s.tiles%s.atOnce, 0
@@ -195,8 +200,8 @@ func (s *shared) turned() bool {
 	return t.turned
 }
 
-// wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or blocks sum parts where there
-// are tiles for all of them.
+// wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or blocks sum parts
+// where there are tiles for all of them.
 func (s *shared) wasteful(x params) bool {
 	t, _ := tileOf(s.variant)
 	if t.turned {
@@ -249,8 +254,8 @@ func (s *shared) workspace() int64 {
 	return 4 * parts * int64(s.blocks) * int64(rows) * int64(max(pair, cols))
 }
 
-// maps describes both operands to the variants that copy them by tensor maps, each block bringing a part of what it shares
-// with its neighbours: L, then R (see gemm.cuh).
+// maps describes both operands to the variants that copy them by tensor maps, each block bringing a part of what it
+// shares with its neighbours: L, then R (see gemm.cuh).
 func (s *shared) maps(x params) []backend.TileMap {
 	if s.variant.Maps == 0 {
 		return nil
@@ -258,17 +263,21 @@ func (s *shared) maps(x params) []backend.TileMap {
 	t, _ := tileOf(s.variant)
 	const a, b = 0, 2 // arguments
 	if x.order&cBit != 0 {
-		return []backend.TileMap{tileMap(b, x.rows, x.cols, x.ldb, x.order&bBit != 0, t.rows, t.across), tileMap(a, x.n, x.cols, x.lda, true, t.cols, t.down)}
+		return []backend.TileMap{tileMap(b, x.rows, x.cols, x.ldb, x.order&bBit != 0, t.rows, t.across),
+			tileMap(a, x.n, x.cols, x.lda, true, t.cols, t.down)}
 	}
-	return []backend.TileMap{tileMap(a, x.rows, x.cols, x.lda, true, t.rows, t.across), tileMap(b, x.n, x.cols, x.ldb, x.order&bBit != 0, t.cols, t.down)}
+	return []backend.TileMap{tileMap(a, x.rows, x.cols, x.lda, true, t.rows, t.across),
+		tileMap(b, x.n, x.cols, x.ldb, x.order&bBit != 0, t.cols, t.down)}
 }
 
 // tileMap describes an operand of so many lines, of k elements each: one of `share` blocks brings a part of a tile.
 func tileMap(arg int, lines, k, ld uint32, along bool, tile, share uint32) backend.TileMap {
 	if along {
-		return backend.TileMap{Arg: arg, Rows: max(1, lines), Cols: max(1, k), Pitch: max(align, ld), TileRows: tile / share, TileCols: depth}
+		return backend.TileMap{Arg: arg, Rows: max(1, lines), Cols: max(1, k), Pitch: max(align, ld), TileRows: tile / share,
+			TileCols: depth}
 	}
-	return backend.TileMap{Arg: arg, Rows: max(1, k), Cols: max(1, ld), Pitch: max(align, ld), TileRows: depth / share, TileCols: slab(tile)}
+	return backend.TileMap{Arg: arg, Rows: max(1, k), Cols: max(1, ld), Pitch: max(align, ld), TileRows: depth / share,
+		TileCols: slab(tile)}
 }
 
 // slab is how many lines of a tile lie side by side in shared memory where they lie across.

@@ -1,4 +1,5 @@
-// Quantised matrices: 8-bit values, with a scale for each row and 128 columns; all elements are stored, or zeros filled in.
+// Quantised matrices: 8-bit values, with a scale for each row and 128 columns; all elements are stored, or zeros filled
+// in.
 
 package dense
 
@@ -33,8 +34,8 @@ var quantisedPlaces = func() (p [formats.ScaleCols]uint32) {
 // byteAlign is what the bytes of a row of a quantised A are a multiple of.
 const byteAlign = 16
 
-// packQuantised lays out the values row after row, a multiple of 16 bytes each, and the scales behind them. Where elements are not stored
-// zeros are filled in.
+// packQuantised lays out the values row after row, a multiple of 16 bytes each, and the scales behind them. Where
+// elements are not stored zeros are filled in.
 func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	stats, items, err := measureQuantised(a.Rows, a.Cols, v)
 	if err != nil {
@@ -84,10 +85,12 @@ func layRows(a *formats.Quantised, lo, hi int, data []byte) {
 func measureQuantised(rows, cols int, v *spec.Variant) (formats.Stats, int64, error) {
 	ld, lines := int64(spec.Ceil(int64(cols), byteAlign)*byteAlign), int64(rows)
 	if v.Code == backend.CodePTX {
-		ld, lines = int64(spec.Ceil(int64(cols), formats.ScaleCols)*formats.ScaleCols), int64(spec.Ceil(rows, blockRows)*blockRows)
+		ld, lines = int64(spec.Ceil(int64(cols), formats.ScaleCols)*formats.ScaleCols),
+			int64(spec.Ceil(rows, blockRows)*blockRows)
 	}
 	if ld > spec.MaxLD {
-		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD, backend.ErrUnsupported)
+		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD,
+			backend.ErrUnsupported)
 	}
 	s, tiles := stats(rows, cols, ld, int64(rows)*int64(cols), v)
 	s.StoredBytes = lines * (ld + 4*int64(spec.Ceil(cols, formats.ScaleCols)))
@@ -117,7 +120,8 @@ type quantisedScratch struct {
 
 var quantisedScratches = sync.Pool{New: func() any { return new(quantisedScratch) }}
 
-// quantisedGroup returns the function of one workgroup on the CPU. Values are multiplied by their scales before they are multiplied.
+// quantisedGroup returns the function of one workgroup on the CPU. Values are multiplied by their scales before they
+// are multiplied.
 func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backend.GroupFunc {
 	levels := formats.Levels(kind)
 	return func(args [][]byte, block []byte, at [3]uint32) {
@@ -127,7 +131,8 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 		if row >= int(p.rows) {
 			return
 		}
-		rows, n, lda := min(quantisedRows, int(p.rows)-row), min(quantisedCols, int(p.n)-col), spec.Ceil(p.cols, byteAlign)*byteAlign
+		rows, n, lda := min(quantisedRows, int(p.rows)-row), min(quantisedCols, int(p.n)-col),
+			spec.Ceil(p.cols, byteAlign)*byteAlign
 		values, stored, b := args[0], backend.View[uint32](args[1]), backend.View[T](args[2])
 		scales, groups := backend.View[float32](args[0][int(p.rows)*int(lda):]), spec.Ceil(p.cols, formats.ScaleCols)
 		value := func(i, k int) float32 {
@@ -148,7 +153,8 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 						s.left[q*simd.PanelRows+r] = x
 					}
 				}
-				loops.Panel(s.acc[i*quantisedCols:], quantisedCols, s.left[:], simd.PanelRows, quantisedPlaces[:count], b[k*int(p.ldb)+col:], int(p.ldb), host.Pad(n))
+				loops.Panel(s.acc[i*quantisedCols:], quantisedCols, s.left[:], simd.PanelRows, quantisedPlaces[:count],
+					b[k*int(p.ldb)+col:], int(p.ldb), host.Pad(n))
 			}
 		}
 		out := host.Out{C: args[4], Bias: args[3], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}

@@ -12,7 +12,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// quantisedCUDA is the variants of quantised.cu. Each runs the tile that suits a problem, but those that are named after one.
+// quantisedCUDA is the variants of quantised.cu. Each runs the tile that suits a problem, but those that are named
+// after one.
 var quantisedCUDA = func() (vs []*spec.Variant) {
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {

@@ -1,5 +1,5 @@
-// The variants for Vulkan whose operands are made lane by lane: tiles for many columns, whose sums are cut where there are few
-// of them, and one that streams A for few columns.
+// The variants for Vulkan whose operands are made lane by lane: tiles for many columns, whose sums are cut where there
+// are few of them, and one that streams A for few columns.
 
 package dense
 
@@ -28,7 +28,8 @@ var vulkanTiles = []vulkanTile{
 	{name: "n256", rows: 128, cols: 256, down: 4, resident: 1},
 }
 
-// vulkanOrder says how operands lie: B and C row-major, B column-major, C column-major. Both column-major are as the second.
+// vulkanOrder says how operands lie: B and C row-major, B column-major, C column-major. Both column-major are as the
+// second.
 type vulkanOrder struct {
 	name        string
 	left, right bool // along the sum
@@ -57,7 +58,8 @@ func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 		v.Need.Shared = t.subs * t.rows * (t.cols + 4) * 4
 		v.Unit = spec.Unit{Source: "few.comp", Blob: "few.spv"}
 		v.Consts = []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: v.Local[0]}, {Name: "SUBS", ID: 1, Value: t.subs}, {Name: "ROWS", ID: 2, Value: t.rows},
+			{Name: "LOCAL", ID: 0, Value: v.Local[0]}, {Name: "SUBS", ID: 1, Value: t.subs},
+			{Name: "ROWS", ID: 2, Value: t.rows},
 			{Name: "COLS", ID: 3, Value: t.cols}, {Name: "RIGHT_ALONG", ID: 4, Value: spec.Flag(o.right)},
 		}
 		return v
@@ -69,7 +71,8 @@ func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 	v.Unit = spec.Unit{Source: "lanes.comp", Blob: "lanes.spv"}
 	v.Consts = []spec.Const{
 		{Name: "LOCAL", ID: 0, Value: v.Local[0]}, {Name: "ROWS", ID: 1, Value: t.rows}, {Name: "COLS", ID: 2, Value: t.cols},
-		{Name: "DOWN", ID: 3, Value: t.down}, {Name: "LEFT_ALONG", ID: 4, Value: spec.Flag(o.left)}, {Name: "RIGHT_ALONG", ID: 5, Value: spec.Flag(o.right)},
+		{Name: "DOWN", ID: 3, Value: t.down}, {Name: "LEFT_ALONG", ID: 4, Value: spec.Flag(o.left)},
+		{Name: "RIGHT_ALONG", ID: 5, Value: spec.Flag(o.right)},
 		{Name: "SHARED", ID: 6, Value: octets}, {Name: "ADDS", ID: 7, Value: 0},
 	}
 	return v
@@ -108,8 +111,8 @@ func orderOf(x params) vulkanOrder {
 	return vulkanOrders[1]
 }
 
-// lanesFor returns the tile that a problem takes where v was asked for, and how its sum is cut. Kernels count octets of an
-// operand, and those for few columns elements of B, by numbers below 2^31; nil: these do not do.
+// lanesFor returns the tile that a problem takes where v was asked for, and how its sum is cut. Kernels count octets of
+// an operand, and those for few columns elements of B, by numbers below 2^31; nil: these do not do.
 func lanesFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 	order, a, b := orderOf(x), int64(x.rows)*int64(x.lda), int64(x.cols)*int64(x.ldb)
 	if x.order&cBit != 0 {
@@ -150,7 +153,8 @@ func launchLanes(s *shared, x params, p spec.Problem) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", s.variant.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x)}}, Workspace: spec.NoWorkspace}
+	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x)}},
+		Workspace: spec.NoWorkspace}
 	if s.splits < 2 {
 		return l, nil
 	}

@@ -30,12 +30,14 @@ func cpuVariants() []*spec.Variant {
 		f := host.For(t, cpuGroup(narrow(host.F16)), cpuGroup(narrow(host.BF16)), cpuGroup(narrow(host.F32)))
 		vs = append(vs, cpuSizes.sized(spec.CPU("cpu_"+t.String(), t, f, cpuConsts...), cpuKind, hrpb.PanelRows, cpuCols))
 	}
-	return append(vs, cpuSizes.sized(spec.Go("cpu_f64", dtype.F64, cpuGroup(double), cpuConsts...), cpuKind, hrpb.PanelRows, cpuCols))
+	return append(vs, cpuSizes.sized(spec.Go("cpu_f64", dtype.F64, cpuGroup(double), cpuConsts...), cpuKind,
+		hrpb.PanelRows, cpuCols))
 }
 
 var cpuSizes = sizes{block: cpuBlock, workers: cpuWorker}
 
-var cpuConsts = []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker), spec.Define("COLS", cpuCols)}
+var cpuConsts = []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker),
+	spec.Define("COLS", cpuCols)}
 
 // arithmetic is what the kernel does with elements of T and sums of S.
 type arithmetic[T formats.Value, S host.Real] struct {

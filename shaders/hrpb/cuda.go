@@ -23,8 +23,8 @@ const (
 // cudaSizes are those of the kernels for bricks.
 var cudaSizes = sizes{block: cudaBlock, workers: cudaWorkers, ordered: true}
 
-// full are the variants of kernel_f32.cu, for each precision first the one that a matrix is packed for; Launch runs the one
-// that suits the columns.
+// full are the variants of kernel_f32.cu, for each precision first the one that a matrix is packed for; Launch runs the
+// one that suits the columns.
 var full = []*spec.Variant{
 	fullVariant("cuda90_n64_tf32", dtype.TF32, 90, 64), // rounds to tf32 in one instruction; launches overlap
 	fullVariant("cuda90_n128_tf32", dtype.TF32, 90, 128),
@@ -74,7 +74,8 @@ func halfVariant(name string, t dtype.Type, arch int) *spec.Variant {
 	}), halfKind, hrpb.PanelRows, cols)
 }
 
-func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, cols, depth uint32, u spec.Unit) *spec.Variant {
+func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, cols, depth uint32,
+	u spec.Unit) *spec.Variant {
 	const entry = "hrpb"
 	arch, overlaps := 80, u.Arch == "compute_90"
 	if overlaps {
@@ -85,7 +86,8 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 		In: t, Local: spec.Line(32 * cudaWarps), Entry: entry, Shared: shared, Overlaps: overlaps,
 		Need: spec.Need{Arch: arch, Shapes: []backend.MatrixShape{shape}},
 		Consts: []spec.Const{
-			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", depth),
+			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps),
+			spec.Define("DEPTH", depth),
 			spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
@@ -93,8 +95,8 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 	})
 }
 
-// suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for many
-// where there is enough work for all multiprocessors.
+// suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for
+// many where there is enough work for all multiprocessors.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Kind == stripsKind {
 		return suitedStrips(v, e, p)

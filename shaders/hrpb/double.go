@@ -11,8 +11,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// doubles are the variants of double.cu, for each architecture first the one that a matrix is packed for; Launch runs the one
-// that suits the columns.
+// doubles are the variants of double.cu, for each architecture first the one that a matrix is packed for; Launch runs
+// the one that suits the columns.
 var doubles = []*spec.Variant{
 	doubleVariant(90, 64), // whose matrix units take a block in one instruction
 	doubleVariant(90, 32),

@@ -8,11 +8,12 @@
 // of the same kernel (phase 1) adds the slots of each split panel up in order. There are no atomics,
 // and the order of every sum depends on the matrix and the variant alone.
 //
-// On CUDA and Vulkan f32 itself is multiplied on the float units, by strips of 4 rows of a panel, whose vectors are a packing of their own
-// (strips.go); on Vulkan f16 and bf16, too. On CUDA it is also multiplied on matrix units, in three parts of bf16 for each number (kernel_f32.cu). In tf32
-// both operands are rounded to 11 significant bits, and sums are kept in f32. CUDA's matrix units do that by themselves. Those of
-// Vulkan do not know tf32, but f16 has as many bits: kernel_coop.comp and lanes.comp scale rows of A and columns of B by
-// powers of two, which is exact, into the range of f16. See there for the bound on the error.
+// On CUDA and Vulkan f32 itself is multiplied on the float units, by strips of 4 rows of a panel, whose vectors are a
+// packing of their own (strips.go); on Vulkan f16 and bf16, too. On CUDA it is also multiplied on matrix units, in
+// three parts of bf16 for each number (kernel_f32.cu). In tf32 both operands are rounded to 11 significant bits, and
+// sums are kept in f32. CUDA's matrix units do that by themselves. Those of Vulkan do not know tf32, but f16 has as
+// many bits: kernel_coop.comp and lanes.comp scale rows of A and columns of B by powers of two, which is exact, into
+// the range of f16. See there for the bound on the error.
 //
 // f64 is multiplied on the f64 matrix units of CUDA's GPUs (double.cu) and on the CPU.
 //
@@ -63,8 +64,8 @@ type params struct {
 	alpha, beta   float32
 }
 
-// encode packs a matrix with a variant's constants BLOCK, WORKERS and ORDER; adopt packs one that is encoded already, and
-// makes its work list for the variant.
+// encode packs a matrix with a variant's constants BLOCK, WORKERS and ORDER; adopt packs one that is encoded already,
+// and makes its work list for the variant.
 var (
 	encode = spec.Encoder64(pack[half.F16], pack[half.BF16], pack[float32], pack[float64])
 	adopt  = spec.Adopter64(take[half.F16], take[half.BF16], take[float32], take[float64])
@@ -132,7 +133,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return fail(fmt.Errorf("B of %d×%d has 2^33 elements or more: %w", p.K, p.LDB, backend.ErrUnsupported))
 	}
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(w.Slots)*int64(cmp.Or(sizesOf(v).height, hrpb.PanelRows))*int64(ldp)*int64(v.Sums().Size()))}
+	l := spec.Launch{Workspace: max(spec.NoWorkspace,
+		int64(w.Slots)*int64(cmp.Or(sizesOf(v).height, hrpb.PanelRows))*int64(ldp)*int64(v.Sums().Size()))}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return fail(err)
 	}
@@ -144,7 +146,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
 			phase: uint32(number), items: uint32(items), parts: uint32(w.Parts), longest: uint32(w.PartBlocks),
 			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), store: p.StoreWord(),
-			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), places: uint32(w.Places), alpha: float32(p.Alpha), beta: float32(p.Beta),
+			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), places: uint32(w.Places), alpha: float32(p.Alpha),
+			beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})
 		return nil
 	}

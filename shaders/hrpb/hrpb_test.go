@@ -188,8 +188,8 @@ func TestRange(t *testing.T) {
 	})
 }
 
-// TestAllBits multiplies f32 data of all magnitudes, whose last bits may be smaller than what a matrix unit's operands can
-// hold, and holds the outputs to the bound for f32 (docs/bound.md).
+// TestAllBits multiplies f32 data of all magnitudes, whose last bits may be smaller than what a matrix unit's operands
+// can hold, and holds the outputs to the bound for f32 (docs/bound.md).
 func TestAllBits(t *testing.T) {
 	eachOf(t, dtype.F32, func(t *testing.T, dev backend.Device, v *spec.Variant) {
 		const m, k, n = 70, 300, 72

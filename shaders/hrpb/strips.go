@@ -46,8 +46,9 @@ func stripsVariant(name string, arch int, cols uint32) *spec.Variant {
 	}), stripsKind, hrpb.StripRows, cols)
 }
 
-// vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all hold columns,
-// which is less work, then those in which several groups share its vectors, where items are few (see suitedOnVulkan).
+// vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all
+// hold columns, which is less work, then those in which several groups share its vectors, where items are few (see
+// suitedOnVulkan).
 func vulkanStripsOf(t dtype.Type) []*spec.Variant {
 	return []*spec.Variant{
 		stripsOnVulkan(t, 32, 1), stripsOnVulkan(t, 8, 1), stripsOnVulkan(t, 2, 1),
@@ -65,7 +66,8 @@ func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
 	v := s.sized(spec.SPIRV(name, spec.Variant{
 		In: t, Need: spec.Need{F16: true, Shared: 16 * shared}, Local: spec.Line(stripLocal),
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: stripLocal}, {Name: "ACROSS", ID: 1, Value: across}, {Name: "ALONG", ID: 2, Value: along},
+			{Name: "LOCAL", ID: 0, Value: stripLocal}, {Name: "ACROSS", ID: 1, Value: across},
+			{Name: "ALONG", ID: 2, Value: along},
 			{Name: "SHARED", ID: 3, Value: shared}, spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", 4*across),
 			spec.Define("BLOCK", coopBlock), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
@@ -108,8 +110,8 @@ func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.P
 	return e, nil
 }
 
-// stripParts and stripSums are the grids of the phases: on CUDA a warp for each part, or for each row of a cut strip; on Vulkan so many
-// invocations for each part, or a workgroup for each cut strip.
+// stripParts and stripSums are the grids of the phases: on CUDA a warp for each part, or for each row of a cut strip;
+// on Vulkan so many invocations for each part, or a workgroup for each cut strip.
 func stripParts(v *spec.Variant, w hrpb.Work) grid {
 	per := int64(stripWarps)
 	if v.Code == backend.CodeSPIRV {
@@ -126,15 +128,16 @@ func stripSums(v *spec.Variant, w hrpb.Work) grid {
 	return grid{(int64(w.Splits)*hrpb.StripRows + stripWarps - 1) / stripWarps, 128}
 }
 
-// suitedStrips returns the variant for as many columns as there are; on CUDA that for 64 also where few strips, which a device has room for all at once,
-// wait for one much longer than most: it takes twice as many vectors at a time.
+// suitedStrips returns the variant for as many columns as there are; on CUDA that for 64 also where few strips, which a
+// device has room for all at once, wait for one much longer than most: it takes twice as many vectors at a time.
 func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Code == backend.CodeSPIRV {
 		return suitedOnVulkan(v, e, p)
 	}
 	const resident = 7 * stripWarps // strips of a multiprocessor
 	n := p.N
-	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) && 2*e.Stats.Longest > 5*average {
+	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) &&
+		2*e.Stats.Longest > 5*average {
 		n = 64
 	}
 	at := slices.Index(cudaStrips, v)
@@ -147,8 +150,8 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 	return cudaStrips[at]
 }
 
-// suitedOnVulkan returns, for the variant that matrices are packed for, the narrowest that has all columns, with several groups for an item where
-// one would leave multiprocessors without work.
+// suitedOnVulkan returns, for the variant that matrices are packed for, the narrowest that has all columns, with
+// several groups for an item where one would leave multiprocessors without work.
 func suitedOnVulkan(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Shape.(groups).along > 1 || v.Tile.Cols != widestStrips {
 		return v

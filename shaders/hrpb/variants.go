@@ -53,14 +53,16 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 		Consts: []spec.Const{
 			{Name: "BLOCK", ID: 1, Value: coopBlock}, {Name: "TM", ID: 2, Value: c.M},
 			{Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
-			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
+			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs},
+			{Name: "SHARED", ID: 7, Value: c.shared()},
 			spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
 		Unit: spec.GLSL("kernel_coop.comp", "coop", t),
 	}), coopKind, hrpb.PanelRows, c.cols)
 }
 
-// lanes is lanes.comp: workgroups of a number of subgroups, with 64 columns each. Those of one type differ in nothing else.
+// lanes is lanes.comp: workgroups of a number of subgroups, with 64 columns each. Those of one type differ in nothing
+// else.
 func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
 	shared := subs * max(2*32, 4*17) // uvec4: two rounds, or four rows of C
 	scales := 16 + 64*subs + 1
@@ -68,7 +70,8 @@ func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
 		In: t,
 		Consts: []spec.Const{
 			{Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
-			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
+			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers),
+			spec.Define("ORDER", 1),
 		},
 		Unit: spec.GLSL("lanes.comp", "lanes", t),
 	}), lanesKind, hrpb.PanelRows, 64*subs)
@@ -77,7 +80,8 @@ func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
 // lanesVariants is the variants of lanes.comp, those of a type from the widest on.
 var lanesVariants = []*spec.Variant{
 	lanes("lanes", dtype.TF32, 2), lanes("lanes_n64", dtype.TF32, 1),
-	lanes("lanes", dtype.F16, 8), lanes("lanes_n256", dtype.F16, 4), lanes("lanes_n128", dtype.F16, 2), lanes("lanes_n64", dtype.F16, 1),
+	lanes("lanes", dtype.F16, 8), lanes("lanes_n256", dtype.F16, 4), lanes("lanes_n128", dtype.F16, 2),
+	lanes("lanes_n64", dtype.F16, 1),
 }
 
 // lanesFor returns the narrowest variant of v's type that has all columns, or the widest.
@@ -124,7 +128,8 @@ func webgpuVariants() []*spec.Variant {
 		vs = append(vs, gpuSizes.sized(spec.WGSL("webgpu_"+t.String(), spec.Variant{
 			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
-				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16), spec.Define("PATTERNS", scalarBlock/2),
+				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16),
+				spec.Define("PATTERNS", scalarBlock/2),
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Defines: include.WGSL(t)},

@@ -70,7 +70,8 @@ func Quant(kind dtype.Type) string {
 	return "1"
 }
 
-// ExchangeBytes is the shared memory that cluster_split_k.cuh's Exchange takes of a block, for tiles of rows × cols of which each of so many blocks sums a part.
+// ExchangeBytes is the shared memory that cluster_split_k.cuh's Exchange takes of a block, for tiles of rows × cols of
+// which each of so many blocks sums a part.
 func ExchangeBytes(rows, cols, parts uint32) uint32 {
 	own := (cols/16 + parts - 1) / parts // pairs of tiles of 8 columns that a block adds up
 	return (parts - 1) * own * 2 * (rows / 16) * 512

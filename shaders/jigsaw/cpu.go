@@ -88,10 +88,12 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 			s.n = [2]int{}
 			for k := i; k < min(i+cpuSteps, last); k++ {
 				loops.Widen(s.wide[:], p.values[k*stepSlots:][:stepSlots])
-				s.expand(p.cols[k*stepCols:][:stepCols], p.metadata[stepCols*(k/2)+2*(k%2):], p.mask[k*stepSlots/32:][:stepSlots/32])
+				s.expand(p.cols[k*stepCols:][:stepCols], p.metadata[stepCols*(k/2)+2*(k%2):],
+					p.mask[k*stepSlots/32:][:stepSlots/32])
 			}
 			for h, m := range s.n {
-				loops.Panel(s.acc[h*simd.PanelRows*cpuCols:], cpuCols, s.values[h][:m*simd.PanelRows], simd.PanelRows, s.cols[h][:m], p.b[j:], p.ldb, padded)
+				loops.Panel(s.acc[h*simd.PanelRows*cpuCols:], cpuCols, s.values[h][:m*simd.PanelRows], simd.PanelRows,
+					s.cols[h][:m], p.b[j:], p.ldb, padded)
 			}
 		}
 		row := int(number) * rows

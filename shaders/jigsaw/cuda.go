@@ -46,11 +46,14 @@ func cudaVariants() []*spec.Variant {
 
 func (s tile) variant(t dtype.Type) *spec.Variant {
 	shared := s.granule() * s.stages * (2*s.cols + 16)
-	return packing{s.block, s.granule() * s.stages, s.granule()}.sized(spec.CUDA(fmt.Sprintf("cuda_b%d_%v", s.block, t), "jigsaw", t, spec.Variant{
+	return packing{s.block, s.granule() * s.stages,
+		s.granule()}.sized(spec.CUDA(fmt.Sprintf("cuda_b%d_%v", s.block, t), "jigsaw", t, spec.Variant{
 		Local: spec.Line(2*s.block + 32*s.feeders),
 		Consts: []spec.Const{
-			spec.Define("BLOCK", s.block), spec.Define("COLS", s.cols), spec.Define("GRANULE", s.granule()), spec.Define("STAGES", s.stages),
-			spec.Define("PRODUCERS", s.feeders), spec.Define("PREFETCH", s.ahead), spec.Define("RESIDENT", s.resident), spec.Define("EARLY", s.early),
+			spec.Define("BLOCK", s.block), spec.Define("COLS", s.cols), spec.Define("GRANULE", s.granule()),
+			spec.Define("STAGES", s.stages),
+			spec.Define("PRODUCERS", s.feeders), spec.Define("PREFETCH", s.ahead), spec.Define("RESIDENT", s.resident),
+			spec.Define("EARLY", s.early),
 			spec.Define("STAGE_ROWS", s.granule()*s.stages),
 		},
 		Need: spec.Need{

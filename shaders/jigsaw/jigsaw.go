@@ -29,7 +29,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "jigsaw", Args: spec.FormatArgs("index u32", "colidx u32", "metadata u32", "values T", "mask u32"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), spec.OneForm),
+		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+			spec.OneForm),
 	},
 	Encode: encode, Adopt: adopt, Launch: launch,
 }
@@ -57,6 +58,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		blocks: uint32(blocks), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), width: groups[0], lists: uint32(ringWords(v, e.Format.(interface{ Steps() int }).Steps())),
+		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), width: groups[0],
+		lists: uint32(ringWords(v, e.Format.(interface{ Steps() int }).Steps())),
 	})}}}, nil
 }

@@ -1,4 +1,5 @@
-// The kernels for Jigsaw's format: what each is, where it is the fastest, and the sizes that packing and launching look at.
+// The kernels for Jigsaw's format: what each is, where it is the fastest, and the sizes that packing and launching look
+// at.
 
 package jigsaw
 
@@ -32,8 +33,8 @@ var (
 	}
 )
 
-// packing is what of a variant decides how matrices are packed: the rows of a block, and of B in the ring, which are handed
-// over granule by granule; 0: there is no ring.
+// packing is what of a variant decides how matrices are packed: the rows of a block, and of B in the ring, which are
+// handed over granule by granule; 0: there is no ring.
 type packing struct{ block, ring, granule uint32 }
 
 // sized completes a variant of tiles of a block by so many columns.

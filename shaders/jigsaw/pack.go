@@ -3,10 +3,10 @@
 //   - For kernels with a RING of rows of B in shared memory, colidx begins with the row of the ring that each
 //     position goes to (position mod RING) in 16 bits, interleaved for two steps like the metadata: the low
 //     half of word 32·(n/2)+k is for column k of an even step n, the high half for the step after it. The
-//     format's ColIdx follows. index has a record for each block in the format's Order: its number, its BlockPtr and how many columns it has,
-//     StepPtr of its strips and of their end; then, from an even word on, a word for each step: the first
-//     granule (of GRANULE positions) that this step or a later one of the strip needs, in the low 16 bits, and
-//     the last that this one needs.
+//     format's ColIdx follows. index has a record for each block in the format's Order: its number, its BlockPtr and
+//     how many columns it has, StepPtr of its strips and of their end; then, from an even word on, a word for each
+//     step: the first granule (of GRANULE positions) that this step or a later one of the strip needs, in the low 16
+//     bits, and the last that this one needs.
 //   - For those that gather rows of B one by one, colidx has the column of A for each of a step's 32
 //     columns. index holds BlockPtr, StepPtr and Order.
 
@@ -68,12 +68,14 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packe
 		return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, m.Cols, backend.ErrUnsupported)
 	}
 	if ring > 0 && int64(ringWords(v, m.Steps())) > math.MaxUint32 {
-		return nil, fmt.Errorf("kernel jigsaw/%s: %d steps do not fit 32-bit offsets: %w", v.Name, m.Steps(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("kernel jigsaw/%s: %d steps do not fit 32-bit offsets: %w", v.Name, m.Steps(),
+			backend.ErrUnsupported)
 	}
 	stats := m.Stats()
 	var index, cols []uint32
 	if ring > 0 {
-		index, cols = slices.Concat(records(m), granules(m, int(packingOf(v).granule))), slices.Concat(ringRows(m, ring), m.ColIdx)
+		index, cols = slices.Concat(records(m), granules(m, int(packingOf(v).granule))),
+			slices.Concat(ringRows(m, ring), m.ColIdx)
 	} else {
 		index, cols = slices.Concat(m.BlockPtr, m.StepPtr, m.Order), resolve(m)
 	}
@@ -134,7 +136,8 @@ func records[T formats.Value](m *jigsaw.Matrix[T]) []uint32 {
 	return append(words, make([]uint32, len(words)%2)...)
 }
 
-// ringWords is how many words of colidx say where in the ring the positions of a number of steps are: none without a ring.
+// ringWords is how many words of colidx say where in the ring the positions of a number of steps are: none without a
+// ring.
 func ringWords(v *spec.Variant, steps int) int {
 	if packingOf(v).ring == 0 {
 		return 0

@@ -80,7 +80,8 @@ func checkRing(t *rapid.T, a *formats.CSR[half.F16], v *spec.Variant) {
 // play runs the feeders and the warps of block b, one action at a time in an order that seed decides, and
 // reports a granule that is overwritten while a warp needs it, a barrier that counts a warp for a granule other
 // than the one it is at, or that nobody can go on.
-func play(m *format.Matrix[half.F16], b int, granule, stages uint32, needs func(n int) (least, most uint32), seed uint64) error {
+func play(m *format.Matrix[half.F16], b int, granule, stages uint32, needs func(n int) (least, most uint32),
+	seed uint64) error {
 	strips := m.BlockTile / format.StripRows
 	total := (m.BlockPtr[b+1] - m.BlockPtr[b] + granule - 1) / granule
 	type action struct {

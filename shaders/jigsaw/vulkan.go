@@ -53,23 +53,25 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant() *spec.Variant {
-	return packing{block: jigsaw.StripRows}.sized(c.Variant(fmt.Sprintf("vulkan_%v", c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
-		Consts: []spec.Const{
-			{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
-			{Name: "SWAP", ID: 4, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 5, Value: c.cols},
-			{Name: "SUBS", ID: 6, Value: c.subs},
-			{Name: "SHARED", ID: 7, Value: c.sharedWords()}, spec.Define("BLOCK", jigsaw.StripRows),
-		},
-		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
-	}), coopKind, c.cols)
+	return packing{block: jigsaw.StripRows}.sized(c.Variant(fmt.Sprintf("vulkan_%v", c.MatrixUnit), c.subs,
+		16*c.sharedWords(), spec.Variant{
+			Consts: []spec.Const{
+				{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
+				{Name: "SWAP", ID: 4, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 5, Value: c.cols},
+				{Name: "SUBS", ID: 6, Value: c.subs},
+				{Name: "SHARED", ID: 7, Value: c.sharedWords()}, spec.Define("BLOCK", jigsaw.StripRows),
+			},
+			Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
+		}), coopKind, c.cols)
 }
 
 // lanes is lanes.comp.
 func lanes() *spec.Variant {
-	return packing{block: jigsaw.StripRows}.sized(spec.LanesVariant("vulkan_lanes", 1, 16*jigsaw.StripRows*17, spec.Variant{
-		Consts: []spec.Const{spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 64)},
-		Unit:   spec.Unit{Source: "lanes.comp", Blob: "lanes.spv"},
-	}), lanesKind, 64)
+	return packing{block: jigsaw.StripRows}.sized(spec.LanesVariant("vulkan_lanes", 1, 16*jigsaw.StripRows*17,
+		spec.Variant{
+			Consts: []spec.Const{spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 64)},
+			Unit:   spec.Unit{Source: "lanes.comp", Blob: "lanes.spv"},
+		}), lanesKind, 64)
 }
 
 // The scalar kernels' workgroup: enough for 256 columns.

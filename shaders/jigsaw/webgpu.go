@@ -15,7 +15,8 @@ func webgpuVariants() []*spec.Variant {
 		vs = append(vs, packing{block: jigsaw.StripRows}.sized(spec.WGSL("webgpu_"+t.String(), spec.Variant{
 			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
-				spec.Define("ROWS", jigsaw.StripRows), spec.Define("STAGE", scalarStage), spec.Define("VECTORS", scalarStage*jigsaw.StepCols),
+				spec.Define("ROWS", jigsaw.StripRows), spec.Define("STAGE", scalarStage),
+				spec.Define("VECTORS", scalarStage*jigsaw.StepCols),
 				spec.Define("VALUES", scalarStage*jigsaw.StepCols*jigsaw.StripRows),
 				spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 			},

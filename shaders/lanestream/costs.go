@@ -1,5 +1,5 @@
-// What a product by more than 32 columns costs on CUDA with each kernel that takes it: the numbers are the device model's
-// (internal/model).
+// What a product by more than 32 columns costs on CUDA with each kernel that takes it: the numbers are the device
+// model's (internal/model).
 
 package lanestream
 
@@ -54,8 +54,8 @@ var (
 
 func kernelCost[T any](name string) T { return model.Kernel[T](backend.CodePTX, "lanestream/"+name) }
 
-// cost is what a matrix of these panels takes by n columns, in nanoseconds: the first panel is filled by all multiprocessors, the
-// others by two warps of each while the ones before are multiplied.
+// cost is what a matrix of these panels takes by n columns, in nanoseconds: the first panel is filled by all
+// multiprocessors, the others by two warps of each while the ones before are multiplied.
 func (p panel) cost(s lanestream.Shape, n int) float64 {
 	c := filledCosts()
 	first, next := c.First, c.Next

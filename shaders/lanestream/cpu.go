@@ -1,6 +1,6 @@
-// The kernel on the CPU: a workgroup is a group of 64 rows and some columns. The values of a chunk of steps are turned, so that
-// those of a chain follow each other, and package simd expands them to vectors of 16 rows, two rows of lanes, which it
-// multiplies as it does those of dense matrices.
+// The kernel on the CPU: a workgroup is a group of 64 rows and some columns. The values of a chunk of steps are turned,
+// so that those of a chain follow each other, and package simd expands them to vectors of 16 rows, two rows of lanes,
+// which it multiplies as it does those of dense matrices.
 
 package lanestream
 
@@ -31,7 +31,8 @@ const (
 
 // onCPU is a variant for the CPU with tiles of so many columns.
 func onCPU(name string, t dtype.Type, f backend.GroupFunc, cols uint32) *spec.Variant {
-	v := spec.CPU(name, t, f, spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1), spec.Define("COLS", cols))
+	v := spec.CPU(name, t, f, spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1),
+		spec.Define("COLS", cols))
 	v.Tile = columns(rows, cols)
 	return sizes{packing: packing{warps: 1, cluster: 1}, ctas: 1}.sized(v, cpuKind)
 }
@@ -45,7 +46,8 @@ func cpuVariants() []*spec.Variant {
 	return vs
 }
 
-// scratch is the sums of one workgroup, and of a chunk of steps: the values, by rows and by chains, and the vectors of a panel.
+// scratch is the sums of one workgroup, and of a chunk of steps: the values, by rows and by chains, and the vectors of
+// a panel.
 type scratch[T formats.Value] struct {
 	block  host.Block[T]
 	rows   [chunkRows * chains]float32
@@ -123,8 +125,8 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 	}
 }
 
-// vectorRow returns where the block has row r of the group: in the panel of its two rows of lanes, as the expanded vectors
-// have it.
+// vectorRow returns where the block has row r of the group: in the panel of its two rows of lanes, as the expanded
+// vectors have it.
 func vectorRow(r int) int {
 	lanes := r % 8
 	return lanes/2*simd.VectorRows + lanes%2*8 + r/8
@@ -179,7 +181,8 @@ func (g *group[T]) bring(q, s, n int) {
 		g.next[c] += g.from - from
 	}
 	g.from = from
-	simd.Turn(g.scratch.chains[:], chunkRows, g.floats(g.values[(begin+from)*chains:][:count*chains]), chains, count, chains)
+	simd.Turn(g.scratch.chains[:], chunkRows, g.floats(g.values[(begin+from)*chains:][:count*chains]), chains, count,
+		chains)
 }
 
 // floats returns rows of values in f32.

@@ -1,5 +1,5 @@
-// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu and filled.cu for more, and staged.cu and few.cu
-// for few columns and many rows or few.
+// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu and filled.cu for more, and staged.cu and
+// few.cu for few columns and many rows or few.
 
 package lanestream
 
@@ -32,8 +32,8 @@ var machines = []machine{
 	{name: "w6", arch: 80, blocks: 142, warps: 6, ring: 16512, cluster: 1},
 }
 
-// widths are the columns that a block may compute. Variants of the same machine and type take the same packing, and launch
-// runs the one whose width suits the problem, whichever it was asked for.
+// widths are the columns that a block may compute. Variants of the same machine and type take the same packing, and
+// launch runs the one whose width suits the problem, whichever it was asked for.
 var widths = []uint32{8, 16, 32}
 
 // cuda is the variants.
@@ -123,8 +123,10 @@ func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 	v.Name = fmt.Sprintf("cuda_%s_n%d_%v", []string{"staged", "pairs"}[x.pairs], x.cols, t)
 	v.Local[0] = 32 * (m.warps + x.producers + x.feeders + x.restWarps)
 	v.Consts = append(v.Consts,
-		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_SPLITS", stagedParts), spec.Define("B_BYTES", x.bytes),
-		spec.Define("B_STAGES", stages), spec.Define("B_PRODUCERS", x.producers), spec.Define("REMAINDER_WARPS", x.restWarps), spec.Define("A_PRODUCERS", x.feeders),
+		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_SPLITS", stagedParts),
+		spec.Define("B_BYTES", x.bytes),
+		spec.Define("B_STAGES", stages), spec.Define("B_PRODUCERS", x.producers), spec.Define("REMAINDER_WARPS", x.restWarps),
+		spec.Define("A_PRODUCERS", x.feeders),
 	)
 	v.Shared = m.warps*(x.ring+16*slots) + stagedParts*(x.bytes+16*stages)
 	v.Need.Shared = v.Shared
@@ -146,7 +148,8 @@ func stagedRows(layout int) int {
 	return 108
 }
 
-// fits tells whether a ring has room for a matrix's pieces. It has some rows twice, and where room is scarce two masks alone.
+// fits tells whether a ring has room for a matrix's pieces. It has some rows twice, and where room is scarce two masks
+// alone.
 func (v stagedKernel) fits(s lanestream.Shape) bool {
 	need := s.RingRows + 16
 	if v.pairs == 1 {
@@ -185,7 +188,8 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 // several times in turn are faster than prefill.cu and filled.cu, layout Places.
 const mostFew, mostTurns = 32, 64
 
-// forColumns returns the variant of v's packing and type that suits a problem. Variants of prefill.cu take layout Places alone.
+// forColumns returns the variant of v's packing and type that suits a problem. Variants of prefill.cu take layout
+// Places alone.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
 	if x := suitsFilled(v, s, p); x != nil {
 		return x
@@ -199,7 +203,8 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	many := p.N > mostTurns && s.Layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // kernel.cu's first, the narrowest first
-		if x.In != v.In || sizesOf(x).warps != sizesOf(v).warps || x.Kind != streamsKind && !(x.Kind == prefillKind && many && x.Met(p.Caps)) {
+		if x.In != v.In || sizesOf(x).warps != sizesOf(v).warps || x.Kind != streamsKind &&
+			!(x.Kind == prefillKind && many && x.Met(p.Caps)) {
 			continue
 		}
 		if best = x; x.Tile.Cols >= p.N {

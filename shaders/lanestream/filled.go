@@ -1,4 +1,5 @@
-// The variants for CUDA that multiply panels of rows which they fill with zeros first: filled.cu on compute capability 9.0.
+// The variants for CUDA that multiply panels of rows which they fill with zeros first: filled.cu on compute capability
+// 9.0.
 
 package lanestream
 
@@ -26,20 +27,24 @@ const (
 	ringsBytes   = 231424
 )
 
-// panelBytes is the most that a panel takes of the workspace where there are several, if not for less than a tile's rows, and wholeBytes the most where
-// all of A is one. (Tests have smaller ones.)
+// panelBytes is the most that a panel takes of the workspace where there are several, if not for less than a tile's
+// rows, and wholeBytes the most where all of A is one. (Tests have smaller ones.)
 var panelBytes, wholeBytes int64 = 160 << 20, 480 << 20
 
 // filled is a variant for matrices of a layout, packed for machine m.
 func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 	name := fmt.Sprintf("cuda_filled_%sn%d_%v", []string{"", "pairs_"}[layout], filledCols, t)
-	s := sizes{packing: packing{warps: m.warps, cluster: m.cluster, staged: layout == lanestream.Pairs, layout: layout}, ctas: m.blocks}
+	s := sizes{packing: packing{warps: m.warps, cluster: m.cluster, staged: layout == lanestream.Pairs, layout: layout},
+		ctas: m.blocks}
 	return s.sized(onCUDA(name, "filled.cu", t, spec.Variant{
 		Local: spec.Line(384), Tile: columns(2*blocksDown*rows, filledCols),
 		Consts: []spec.Const{
-			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster), spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
-			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
-			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
+			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster),
+			spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
+			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages),
+			spec.Define("FILLERS", fillers),
+			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks),
+			spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
 		},
 		Shared: filledStages*((128+filledCols)*filledDepth*2+16) + fillers*(fillRing+8*slots) + 128,
 		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
@@ -55,8 +60,10 @@ func fill(layout uint32) *spec.Variant {
 	return spec.PTX("cuda_fill_"+[]string{"places", "pairs"}[layout], spec.Variant{
 		In: dtype.F16, Entry: "lanestream", Local: spec.Line(32 * fillWarps),
 		Consts: []spec.Const{
-			spec.Define("PAIRS", layout), spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
-			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("WARPS_OF_BLOCK", fillWarps), spec.Define("BUFFERS_BYTES", ringsBytes),
+			spec.Define("PAIRS", layout), spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth),
+			spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
+			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks),
+			spec.Define("WARPS_OF_BLOCK", fillWarps), spec.Define("BUFFERS_BYTES", ringsBytes),
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Shared: ringsBytes + 8*slots*fillWarps, Overlaps: true, Workspace: true,
 		Unit: spec.Unit{
@@ -76,7 +83,8 @@ func filledFor(t dtype.Type, layout int, caps backend.Caps) *spec.Variant {
 	return nil
 }
 
-// panel is how a matrix is cut into panels: groups of rows of one, of which the last has the rest, and stages of a group's columns.
+// panel is how a matrix is cut into panels: groups of rows of one, of which the last has the rest, and stages of a
+// group's columns.
 type panel struct {
 	groups, number, stages int
 	clusters               int // that run at once
@@ -87,11 +95,12 @@ func (p panel) bytes() int64 {
 	return int64(p.groups) * int64(p.stages) * filledDepth / lanestream.StepCols * blockBytes
 }
 
-// panelsOf cuts a matrix into one panel, or into some whose tiles fill the device two times, or once where that takes too much memory, whichever takes
-// less time.
+// panelsOf cuts a matrix into one panel, or into some whose tiles fill the device two times, or once where that takes
+// too much memory, whichever takes less time.
 func panelsOf(s lanestream.Shape, n int, caps backend.Caps) panel {
 	const tileGroups = 2 * blocksDown
-	one := panel{stages: spec.Ceil(s.Pieces*s.PieceSteps, filledDepth/lanestream.StepCols), clusters: max(1, min(caps.Units, mostBlocks)/blocksDown)}
+	one := panel{stages: spec.Ceil(s.Pieces*s.PieceSteps, filledDepth/lanestream.StepCols),
+		clusters: max(1, min(caps.Units, mostBlocks)/blocksDown)}
 	one.groups, one.number = max(1, spec.Ceil(s.Groups, tileGroups))*tileGroups, 1
 	if one.bytes() <= panelBytes {
 		return one
@@ -120,7 +129,8 @@ func (p panel) splits(groups, n int) (parts, tiles int) {
 	return max(1, min(p.clusters/tiles, filledSplits, p.stages/leastStages)), tiles
 }
 
-// suitsFilled returns the variant of filled.cu where that is what multiplies fastest for variants of a type in a problem, or what is asked for, else nil.
+// suitsFilled returns the variant of filled.cu where that is what multiplies fastest for variants of a type in a
+// problem, or what is asked for, else nil.
 func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
 	x := filledFor(v.In, s.Layout, p.Caps)
 	switch {
@@ -159,7 +169,8 @@ func launchFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) (spec.Lau
 	params.each = uint32(x.groups)
 	add := func(v *spec.Variant, panel int) {
 		params.width = uint32(panel)
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: [3]uint32{uint32(x.clusters * blocksDown), 1, 1}, Params: spec.Block(params)})
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: [3]uint32{uint32(x.clusters * blocksDown), 1, 1},
+			Params: spec.Block(params)})
 	}
 	add(v.Before, 0)
 	for i := range x.number {

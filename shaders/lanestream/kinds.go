@@ -1,4 +1,5 @@
-// The kernels for lane streams: what each is, where it is the fastest, and the sizes that packing and launching look at.
+// The kernels for lane streams: what each is, where it is the fastest, and the sizes that packing and launching look
+// at.
 
 package lanestream
 

@@ -1,27 +1,29 @@
-// Package lanestream multiplies from lane streams (package formats/lanestream), which hold matrices with scattered zeros for
-// products with few columns. On CUDA a warp takes the registers of a tensor core's operand from the stream: value after
-// value, one load from shared memory each. On the CPU the values of some steps are turned, so that those of a chain follow each
-// other, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32, some columns are expanded to a dense tile in
-// shared memory.
+// Package lanestream multiplies from lane streams (package formats/lanestream), which hold matrices with scattered
+// zeros for products with few columns. On CUDA a warp takes the registers of a tensor core's operand from the stream:
+// value after value, one load from shared memory each. On the CPU the values of some steps are turned, so that those of
+// a chain follow each other, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32, some columns
+// are expanded to a dense tile in shared memory.
 //
-// Compute capability 9.0 has kernels for many rows and for few (staged.cu, few.cu), which take packings of their own: with few rows a group is cut
-// into as many streams as fill the device.
+// Compute capability 9.0 has kernels for many rows and for few (staged.cu, few.cu), which take packings of their own:
+// with few rows a group is cut into as many streams as fill the device.
 //
-// For many columns, compute capability 9.0 has two kernels that multiply the same packed matrix by warpgroup instructions: one makes
-// their operand in registers in the same way (prefill.cu), the other fills panels of rows with zeros in a workspace, and multiplies each while it fills the
-// next (filled.cu). Launch runs what suits the matrix and the number of columns (Suited).
+// For many columns, compute capability 9.0 has two kernels that multiply the same packed matrix by warpgroup
+// instructions: one makes their operand in registers in the same way (prefill.cu), the other fills panels of rows with
+// zeros in a workspace, and multiplies each while it fills the next (filled.cu). Launch runs what suits the matrix and
+// the number of columns (Suited).
 //
-// On Vulkan, where lanes make operands, matrices with few entries are packed as streams of twins (twins.go): values are two neighbouring elements
-// of a row, which make a whole register of the operand, so that half as many are taken.
+// On Vulkan, where lanes make operands, matrices with few entries are packed as streams of twins (twins.go): values are
+// two neighbouring elements of a row, which make a whole register of the operand, so that half as many are taken.
 //
-// A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of neighbouring columns
-// (quantised_cuda.go): half as many values to take, each of which makes a whole register of the operand.
+// A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of
+// neighbouring columns (quantised_cuda.go): half as many values to take, each of which makes a whole register of the
+// operand.
 //
-// The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block, whose
-// sums are added in the order of the parts.
+// The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block,
+// whose sums are added in the order of the parts.
 //
-// Structural zeros never touch B. Places without an entry are multiplied like all others, which is right as long as B is
-// finite; an output that is not finite is computed again from the entries alone, which Stored tells apart.
+// Structural zeros never touch B. Places without an entry are multiplied like all others, which is right as long as B
+// is finite; an output that is not finite is computed again from the entries alone, which Stored tells apart.
 package lanestream
 
 import (
@@ -46,7 +48,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "lanestream", Args: spec.FormatArgs("index u32", "mask u32", "values T"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants()), spec.OneForm),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(),
+			quantisedVariants()), spec.OneForm),
 	},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
@@ -54,8 +57,9 @@ var Format = &spec.Format{
 	Adopt:           adopt,
 	Launch:          launch,
 	Suited:          suited,
-	Slots:           func(rows, cols int) int64 { return int64(rows) * int64(cols) / 16 }, // the mask, in bits, as values of 16
-	Remake:          remake,
+	// the mask, in bits, as values of 16
+	Slots:  func(rows, cols int) int64 { return int64(rows) * int64(cols) / 16 },
+	Remake: remake,
 }
 
 var adoptStreams = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
@@ -90,7 +94,8 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	return packWith(a, v, o)
 }
 
-// packPart packs some rows so that each is summed as within the whole matrix: in as many streams, pieces of the same steps.
+// packPart packs some rows so that each is summed as within the whole matrix: in as many streams, pieces of the same
+// steps.
 func packPart(rows formats.Sparse, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
 	if f, ok := whole.Format.(*twinned); ok {
 		return packTwinsPart(rows, v, f)
@@ -125,8 +130,8 @@ func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.
 	return arrange(m, v)
 }
 
-// parts shares the warps of a cluster of blocks among the groups of rows that it gets where every multiprocessor has one
-// block.
+// parts shares the warps of a cluster of blocks among the groups of rows that it gets where every multiprocessor has
+// one block.
 func parts(rows int, v *spec.Variant) int {
 	x := sizesOf(v)
 	groups, clusters, warps := spec.Ceil(rows, lanestream.GroupRows), int(x.ctas/x.cluster), x.clusterWarps()
@@ -173,7 +178,8 @@ func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.P
 		index = append(index, x...)
 	}
 	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m, Panel: lanestream.GroupRows,
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m,
+		Panel: lanestream.GroupRows,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),
 			spec.NewArray("mask", m.Mask),
@@ -267,7 +273,8 @@ func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32,
 func paramsOf(s lanestream.Shape, p spec.Problem) params {
 	return params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		groups: uint32(s.Groups), splits: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
-		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
+		groups: uint32(s.Groups), splits: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps),
+		window: uint32(s.Window),
+		store:  p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
 	}
 }

@@ -131,7 +131,8 @@ func TestPasses(t *testing.T) {
 	defer lanestream.SmallPanels(1 << 20)()
 	k := lanestream.Format
 	v := k.Variants[slices.IndexFunc(k.Variants, func(v *spec.Variant) bool { return v.Name == "cuda_filled_n256_f16" })]
-	caps := backend.Caps{Code: backend.CodePTX, Arch: 90, Units: 132, Matrix: v.Need.Shapes, SharedBytes: 1 << 20, MaxLocal: [3]uint32{1024, 1024, 64}, MaxInvocations: 1024}
+	caps := backend.Caps{Code: backend.CodePTX, Arch: 90, Units: 132, Matrix: v.Need.Shapes, SharedBytes: 1 << 20,
+		MaxLocal: [3]uint32{1024, 1024, 64}, MaxInvocations: 1024}
 	for _, q := range []struct {
 		rows, cols, passes int
 		workspace          int64
@@ -145,11 +146,13 @@ func TestPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := k.LaunchSuited(v, e, spec.Problem{M: q.rows, K: q.cols, N: 100, LDB: 104, LDC: 100, Out: dtype.F32, Alpha: 1, Caps: caps})
+		l, err := k.LaunchSuited(v, e, spec.Problem{M: q.rows, K: q.cols, N: 100, LDB: 104, LDC: 100, Out: dtype.F32,
+			Alpha: 1, Caps: caps})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(l.Passes) != q.passes || l.Passes[0].Variant != v.Before || l.Passes[1].Variant != v || l.Workspace < q.workspace {
+		if len(l.Passes) != q.passes || l.Passes[0].Variant != v.Before || l.Passes[1].Variant != v ||
+			l.Workspace < q.workspace {
 			t.Errorf("%d×%d: %d launches, workspace of %d bytes; want %d, at least %d", q.rows, q.cols, len(l.Passes), l.Workspace, q.passes, q.workspace)
 		}
 	}
@@ -201,17 +204,20 @@ func TestRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		caps := backend.Caps{
-			Code: backend.CodePTX, Arch: q.arch, Units: 132, Matrix: variants["cuda_hopper_n8_f16"].Need.Shapes, SharedBytes: 1 << 20, MaxLocal: [3]uint32{1024, 1024, 64},
+			Code: backend.CodePTX, Arch: q.arch, Units: 132, Matrix: variants["cuda_hopper_n8_f16"].Need.Shapes,
+			SharedBytes: 1 << 20, MaxLocal: [3]uint32{1024, 1024, 64},
 			MaxInvocations: 1024,
 		}
 		want := "cuda_" + q.variant + "_f16"
 		if v := k.Runs(v, e, spec.Problem{M: q.size, K: q.size, N: q.n, Caps: caps}); v.Name != want {
-			t.Errorf("%d×%d packed for %s, capability %d, %d columns: %s, want %s", q.size, q.size, q.packed, q.arch, q.n, v.Name, want)
+			t.Errorf("%d×%d packed for %s, capability %d, %d columns: %s, want %s", q.size, q.size, q.packed, q.arch, q.n,
+				v.Name, want)
 		}
 	}
 }
 
-// TestGrids: variants that compute a tile of C in each workgroup have as many workgroups as C has tiles, however large the device.
+// TestGrids: variants that compute a tile of C in each workgroup have as many workgroups as C has tiles, however large
+// the device.
 func TestGrids(t *testing.T) {
 	const rows, n = 1 << 15, 1000
 	a := &formats.CSR[half.F16]{Rows: rows, Cols: 1, RowPtr: make([]int64, rows+1)}
@@ -224,7 +230,8 @@ func TestGrids(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := k.LaunchSuited(v, e, spec.Problem{M: rows, K: 1, N: n, LDB: n, LDC: n, Out: dtype.F32, Alpha: 1, Caps: backend.Caps{Units: 132}})
+		l, err := k.LaunchSuited(v, e, spec.Problem{M: rows, K: 1, N: n, LDB: n, LDC: n, Out: dtype.F32, Alpha: 1,
+			Caps: backend.Caps{Units: 132}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,8 @@ func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
 		Local: spec.Line(128 * (of.groups + 1)),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster),
-			spec.Define("GROUPS", of.groups), spec.Define("COLS", of.cols), spec.Define("STAGES", of.stages), spec.Define("BUFFER_ROWS", of.ring),
+			spec.Define("GROUPS", of.groups), spec.Define("COLS", of.cols), spec.Define("STAGES", of.stages),
+			spec.Define("BUFFER_ROWS", of.ring),
 			spec.Define("CLUSTER_ROWS", blocksDown), spec.Define("MOST_BLOCKS", mostBlocks),
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Together: int(of.groups) * blocksDown,
@@ -45,8 +46,9 @@ func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
 	}), prefillKind)
 }
 
-// launchPrefill lays the grid out: as many clusters of blocks as run at once take tiles in turn. Where the tiles of the last
-// turn leave half of the clusters idle, each is halved along the sum and computed by two clusters' blocks (prefill.cu's splits).
+// launchPrefill lays the grid out: as many clusters of blocks as run at once take tiles in turn. Where the tiles of the
+// last turn leave half of the clusters idle, each is halved along the sum and computed by two clusters' blocks
+// (prefill.cu's splits).
 func launchPrefill(v *spec.Variant, s lanestream.Shape, p spec.Problem) spec.Launch {
 	cols := v.Tile.Cols
 	wide := spec.Ceil(p.N, cols)

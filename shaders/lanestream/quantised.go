@@ -32,7 +32,8 @@ type shape lanestream.Shape
 
 func (s shape) Shape() lanestream.Shape { return lanestream.Shape(s) }
 
-// packQuantised packs the values without their scales, as bytes in the order of lane streams, and the scales behind the index.
+// packQuantised packs the values without their scales, as bytes in the order of lane streams, and the scales behind the
+// index.
 func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	if v.Code == backend.CodePTX {
 		return packPairs(a, v)
@@ -103,8 +104,8 @@ func quantise(of *spec.Variant, kind dtype.Type) *spec.Variant {
 	return &v
 }
 
-// quantisedGroup returns the function of one workgroup on the CPU, a group of 64 rows and some columns. Values are multiplied by their
-// scales when they are expanded.
+// quantisedGroup returns the function of one workgroup on the CPU, a group of 64 rows and some columns. Values are
+// multiplied by their scales when they are expanded.
 func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backend.GroupFunc {
 	levels := formats.Levels(kind)
 	pool := sync.Pool{New: func() any { return new(quantisedScratch) }}
@@ -167,8 +168,8 @@ func (w *quantisedWork[T]) value(r, col int, q uint8) float32 {
 	return w.scales[(w.number*rows+r)*of+col/formats.ScaleCols] * w.levels[q]
 }
 
-// each calls f with each value of a part of the group: its row in the group, its column, and its place; then done, if there is one, with
-// the first column of each step.
+// each calls f with each value of a part of the group: its row in the group, its column, and its place; then done, if
+// there is one, with the first column of each step.
 func (w *quantisedWork[T]) each(part int, f func(r, col, at int), done func(col int)) {
 	first := chains * int(w.ptr[w.number*int(w.splits)+part])
 	var next [chains]int
@@ -230,7 +231,8 @@ func (w *quantisedWork[T]) flush(col int) {
 		w.quantisedScratch.cols[i] = uint32(col + i)
 	}
 	for p := range panels {
-		w.loops.Panel(w.acc[p*simd.PanelRows*quantisedCols:], quantisedCols, w.dense[p][:n*simd.PanelRows], simd.PanelRows, w.quantisedScratch.cols[:n],
+		w.loops.Panel(w.acc[p*simd.PanelRows*quantisedCols:], quantisedCols, w.dense[p][:n*simd.PanelRows], simd.PanelRows,
+			w.quantisedScratch.cols[:n],
 			w.b[w.firstColumn:], int(w.ldb), host.Pad(w.columns))
 		clear(w.dense[p][:])
 	}

@@ -34,7 +34,8 @@ var pairsCUDA = func() (vs []*spec.Variant) {
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 			for _, x := range pairsKernels {
-				v := machines[0].staged(t, stagedKernel{cols: x.cols, ring: x.ring, bytes: x.bytes, producers: 1, restWarps: x.restWarps, feeders: x.feeders})
+				v := machines[0].staged(t, stagedKernel{cols: x.cols, ring: x.ring, bytes: x.bytes, producers: 1,
+					restWarps: x.restWarps, feeders: x.feeders})
 				v.Name = fmt.Sprintf("cuda_n%d_%v_%v", x.cols, kind, t)
 				v.Kind = quantisedKind
 				v.Quant, v.Unit.Source, v.Unit.Blob = kind, "quantised.cu", v.Name+".ptx"
@@ -60,7 +61,8 @@ func pairsFor(v *spec.Variant, n int) *spec.Variant {
 	return best
 }
 
-// pairSteps returns the steps of a piece: the ring has room for three pieces of two steps as long as few pairs have an entry.
+// pairSteps returns the steps of a piece: the ring has room for three pieces of two steps as long as few pairs have an
+// entry.
 func pairSteps(pairs, rows, cols int) int {
 	if float64(pairs) < 0.44*float64(rows)*float64(cols) {
 		return 2
@@ -68,8 +70,9 @@ func pairSteps(pairs, rows, cols int) int {
 	return 1
 }
 
-// packPairs packs the codes as lane streams of pairs, of two neighbouring columns, and two bits for each that say which of them are
-// entries; and the scales before the index, 64 for each group of rows and formats.ScaleCols columns: those of rows r, r + 8, … behind each other.
+// packPairs packs the codes as lane streams of pairs, of two neighbouring columns, and two bits for each that say which
+// of them are entries; and the scales before the index, 64 for each group of rows and formats.ScaleCols columns: those
+// of rows r, r + 8, … behind each other.
 func packPairs(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	p := pairsOf(a)
 	m, err := lanestream.Encode(p, lanestream.Options{
@@ -95,14 +98,16 @@ func packPairs(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	values = append(values, rest...)
 	scales := groupScales(a)
 	index := make([]uint32, 0, len(scales)+len(m.StreamPtr)+len(m.PieceRows)+len(restPtr)+len(restCol)+len(stored))
-	for _, x := range [][]uint32{backend.View[uint32](backend.Bytes(scales)), m.StreamPtr, m.PieceRows, restPtr, restCol, stored} {
+	for _, x := range [][]uint32{backend.View[uint32](backend.Bytes(scales)), m.StreamPtr, m.PieceRows, restPtr, restCol,
+		stored} {
 		index = append(index, x...)
 	}
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: shape(m.Shape()),
 		Arrays: []spec.Array{spec.NewArray("index", index), spec.NewArray("mask", m.Mask), spec.NewArray("values", values)},
 	}
-	e.Stats.StoredBytes = 4*int64(len(index)-len(stored)+len(m.Mask)) + 2*int64(len(values)) // stored is read only where B is not finite
+	// stored is read only where B is not finite
+	e.Stats.StoredBytes = 4*int64(len(index)-len(stored)+len(m.Mask)) + 2*int64(len(values))
 	e.Stats.Slots = 2 * int64(len(values))
 	e.Stats.MACs = int64(m.Groups()*m.Pieces()*m.PieceSteps)*2*rows*stepCols + int64(len(restCol))
 	e.Stats.Gathers = int64(m.Groups())*int64(a.Cols) + int64(len(restCol))

@@ -1,10 +1,12 @@
-// Streams of twins, for twins.comp and twinwide.comp: values are words of two neighbouring columns of a row, of which one or both are entries.
-// Each makes a register of the operand, so that half as many are taken as there are places, with half as many bits of a mask.
+// Streams of twins, for twins.comp and twinwide.comp: values are words of two neighbouring columns of a row, of which
+// one or both are entries. Each makes a register of the operand, so that half as many are taken as there are places,
+// with half as many bits of a mask.
 //
-// It is layout Places of package formats/lanestream, of a matrix of twins. A step's mask is one word for each lane and 16 columns of twins, and in
-// each row of values those of the lanes' first chains come before those of the second ones. Two bits for each value say which halves are
-// entries. The rest has entries of the matrix itself. Steps of the encoder have two words; where pieces of one word are wanted, so that
-// they take less shared memory, the second one is left empty and not stored.
+// It is layout Places of package formats/lanestream, of a matrix of twins. A step's mask is one word for each lane and
+// 16 columns of twins, and in each row of values those of the lanes' first chains come before those of the second ones.
+// Two bits for each value say which halves are entries. The rest has entries of the matrix itself. Steps of the encoder
+// have two words; where pieces of one word are wanted, so that they take less shared memory, the second one is left
+// empty and not stored.
 
 package lanestream
 
@@ -27,18 +29,19 @@ const (
 	wordTwins = twinCols / 2 // twins of it
 )
 
-// twinKind is the kernels for pieces of so many rows of values at most. A multiprocessor's shared memory (on an H200 48 KB for all its workgroups)
-// is what limits the subgroups that it has at a time.
+// twinKind is the kernels for pieces of so many rows of values at most. A multiprocessor's shared memory (on an H200 48
+// KB for all its workgroups) is what limits the subgroups that it has at a time.
 type twinKind struct {
 	piece uint32 // rows
 	subs  uint32 // subgroups of a workgroup
 }
 
-// The kinds for up to 20 % of entries, and up to 11. With 16 subgroups there are no registers for the sums of 32 columns: these are done
-// in two blocks.
+// The kinds for up to 20 % of entries, and up to 11. With 16 subgroups there are no registers for the sums of 32
+// columns: these are done in two blocks.
 var shortTwins, longTwins = twinKind{piece: 6, subs: 16}, twinKind{piece: 7, subs: 12}
 
-// room is the rows of values that a subgroup has in shared memory: two pieces, and what lanes read past the second one when it moves.
+// room is the rows of values that a subgroup has in shared memory: two pieces, and what lanes read past the second one
+// when it moves.
 func (k twinKind) room() uint32 { return max(2*k.piece, k.piece+2*spec.Ceil(k.piece, 2)) }
 
 // few is twins.comp.
@@ -46,7 +49,8 @@ func (k twinKind) few(cols uint32) *spec.Variant {
 	tiles := cols / 8
 	all := k.subs * max(2*k.room(), lanestream.GroupRows*(cols+4)/tiles/32) // or sums
 	v := k.variant("twins.comp", "twins.spv", cols, 32*k.subs, all*128, []spec.Const{
-		{Name: "SUBS", ID: 1, Value: k.subs}, {Name: "TILES", ID: 2, Value: tiles}, {Name: "ROOM", ID: 3, Value: k.room()}, {Name: "PIECE", ID: 4, Value: k.piece},
+		{Name: "SUBS", ID: 1, Value: k.subs}, {Name: "TILES", ID: 2, Value: tiles}, {Name: "ROOM", ID: 3, Value: k.room()},
+		{Name: "PIECE", ID: 4, Value: k.piece},
 		{Name: "ROWS", ID: 5, Value: all}, spec.Define("STREAMS", k.subs),
 	})
 	v.Tile = columns(rows, cols)
@@ -58,7 +62,8 @@ func (k twinKind) wide() *spec.Variant {
 	const subs, cols = 4, 128
 	all := max(2*2*k.room()+twinCols*cols*2/128, subs*16*(64+4)*4/128)
 	v := k.variant("twinwide.comp", "twinwide.spv", cols, 32*subs, all*128, []spec.Const{
-		{Name: "ROOM", ID: 1, Value: k.room()}, {Name: "PIECE", ID: 2, Value: k.piece}, {Name: "ROWS", ID: 3, Value: all}, spec.Define("GROUPS", 2),
+		{Name: "ROOM", ID: 1, Value: k.room()}, {Name: "PIECE", ID: 2, Value: k.piece}, {Name: "ROWS", ID: 3, Value: all},
+		spec.Define("GROUPS", 2),
 	})
 	v.Tile = columns(2*rows, cols)
 	return lanesSizes(sizes{groups: 2, twins: k}).sized(v, twinsWideKind)
@@ -87,7 +92,8 @@ var twins = func() (vs []*spec.Variant) {
 	return vs
 }()
 
-// twinsFor returns the variant for a matrix and a number of columns. twins.comp takes B's elements by numbers below 2^31.
+// twinsFor returns the variant for a matrix and a number of columns. twins.comp takes B's elements by numbers below
+// 2^31.
 func twinsFor(v *spec.Variant, f *twinned, p spec.Problem) *spec.Variant {
 	n := p.N
 	if int64(p.K)*int64(p.LDB) >= 1<<31 {
@@ -112,8 +118,9 @@ type twinOptions struct {
 	kind  twinKind
 }
 
-// twinOptionsFor returns what suits a matrix of so many rows in which each element is an entry with this probability: pieces that just fit
-// in a kind's shared memory, or nearly so. With more entries twins take more bytes and shared memory than places save instructions.
+// twinOptionsFor returns what suits a matrix of so many rows in which each element is an entry with this probability:
+// pieces that just fit in a kind's shared memory, or nearly so. With more entries twins take more bytes and shared
+// memory than places save instructions.
 func twinOptionsFor(rows int, density float64) (o twinOptions, ok bool) {
 	mean := wordTwins * density * (2 - density) // rows of values that a word takes
 	switch {
@@ -129,7 +136,8 @@ func twinOptionsFor(rows int, density float64) (o twinOptions, ok bool) {
 	return o.sharing(rows), true
 }
 
-// sharing sets the parts, so that the subgroups of a workgroup share the groups that it gets where every multiprocessor of a large GPU has one.
+// sharing sets the parts, so that the subgroups of a workgroup share the groups that it gets where every multiprocessor
+// of a large GPU has one.
 func (o twinOptions) sharing(rows int) twinOptions {
 	const multiprocessors = 132
 	each := max(1, spec.Ceil(spec.Ceil(rows, lanestream.GroupRows), multiprocessors))
@@ -203,7 +211,8 @@ type twinsOf struct {
 	has     []uint8 // bit e: half e is an entry
 }
 
-// gatherTwins finds the twins of a matrix. Where the encoder is to leave the second word of a step empty, their columns leave it out.
+// gatherTwins finds the twins of a matrix. Where the encoder is to leave the second word of a step empty, their columns
+// leave it out.
 func gatherTwins(a *formats.CSR[half.F16], words int) twinsOf {
 	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins,
 		RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
@@ -284,7 +293,8 @@ func (t *twinsOf) splitRest(m *lanestream.Matrix[float32], words int) (ptr, cols
 	return ptr, cols, values
 }
 
-// twinned is a matrix as it was before it was packed as twins, and how it was: what new values take. Files do not hold it.
+// twinned is a matrix as it was before it was packed as twins, and how it was: what new values take. Files do not hold
+// it.
 type twinned struct {
 	twinOptions
 	shape      lanestream.Shape // of the streams
@@ -334,14 +344,16 @@ func (f *twinned) NNZ() (n int64) {
 // Validate checks the arrays' sizes.
 func (f *twinned) Validate() error {
 	if len(f.pattern) != f.rows*f.stride() || int64(len(f.values)) != f.NNZ() {
-		return fmt.Errorf("twins: %d words of a pattern and %d values for %d×%d", len(f.pattern), len(f.values), f.rows, f.cols)
+		return fmt.Errorf("twins: %d words of a pattern and %d values for %d×%d", len(f.pattern), len(f.values), f.rows,
+			f.cols)
 	}
 	return nil
 }
 
 // Sparse returns the matrix.
 func (f *twinned) Sparse() formats.Sparse {
-	a := &formats.CSR[half.F16]{Rows: f.rows, Cols: f.cols, RowPtr: make([]int64, f.rows+1), ColIdx: make([]int32, 0, len(f.values)), Val: f.values}
+	a := &formats.CSR[half.F16]{Rows: f.rows, Cols: f.cols, RowPtr: make([]int64, f.rows+1),
+		ColIdx: make([]int32, 0, len(f.values)), Val: f.values}
 	for i := range f.rows {
 		for w, x := range f.pattern[i*f.stride():][:f.stride()] {
 			for ; x != 0; x &= x - 1 {
@@ -355,7 +367,8 @@ func (f *twinned) Sparse() formats.Sparse {
 
 // Fields names the arrays.
 func (f *twinned) Fields() formats.Fields {
-	return formats.Fields{Version: 1, Rows: &f.rows, Cols: &f.cols, Arrays: []formats.Field{formats.NewField("pattern", &f.pattern), formats.NewField("values", &f.values)}}
+	return formats.Fields{Version: 1, Rows: &f.rows, Cols: &f.cols,
+		Arrays: []formats.Field{formats.NewField("pattern", &f.pattern), formats.NewField("values", &f.values)}}
 }
 
 // PanelRows returns 64.

@@ -29,11 +29,13 @@ func twinVariants() (vs []*spec.Variant) {
 	return vs
 }
 
-// entriesOf reads packed twins as the kernels do: what each element is the sum of. It fails where a value is read before or after the
-// pieces that are in shared memory then, or where those are too long for the variant that multiplies.
+// entriesOf reads packed twins as the kernels do: what each element is the sum of. It fails where a value is read
+// before or after the pieces that are in shared memory then, or where those are too long for the variant that
+// multiplies.
 func entriesOf(t *testing.T, e *spec.Packed, most int) []float32 {
 	s := e.Format.(interface{ Shape() format.Shape }).Shape()
-	index, mask, values := backend.View[uint32](e.Arrays[0].Data), backend.View[uint32](e.Arrays[1].Data), backend.View[half.F16](e.Arrays[2].Data)
+	index, mask, values := backend.View[uint32](e.Arrays[0].Data), backend.View[uint32](e.Arrays[1].Data),
+		backend.View[half.F16](e.Arrays[2].Data)
 	streams := s.Groups * s.Parts
 	tail := index[2*streams+1:]
 	stored := tail[e.Rows+1+int(tail[e.Rows]):]
@@ -104,7 +106,8 @@ func TestTwins(t *testing.T) {
 			}
 			continue
 		}
-		l, err := lanestream.Format.LaunchSuited(twinVariants()[0], e, spec.Problem{M: a.Rows, K: k, N: 8, LDB: 8, LDC: 8, Out: dtype.F32, Alpha: 1})
+		l, err := lanestream.Format.LaunchSuited(twinVariants()[0], e,
+			spec.Problem{M: a.Rows, K: k, N: 8, LDB: 8, LDC: 8, Out: dtype.F32, Alpha: 1})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -113,11 +116,14 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%s: packed otherwise", name)
 		}
 		f := e.Format.(formats.Encoded)
-		if b := f.Sparse().(*formats.CSR[half.F16]); !slices.Equal(b.RowPtr, a.RowPtr) || !slices.Equal(b.ColIdx, a.ColIdx) || !slices.Equal(b.Val, a.Val) || f.NNZ() != a.NNZ() || f.Validate() != nil {
+		if b := f.Sparse().(*formats.CSR[half.F16]); !slices.Equal(b.RowPtr, a.RowPtr) ||
+			!slices.Equal(b.ColIdx, a.ColIdx) || !slices.Equal(b.Val, a.Val) || f.NNZ() != a.NNZ() || f.Validate() != nil {
 			t.Errorf("%s: what is kept is another matrix", name)
 		}
 		again, err := lanestream.Format.Adopt(formats.Clone(f), twinVariants()[0])
-		if err != nil || !slices.EqualFunc(e.Arrays, again.Arrays, func(x, y spec.Array) bool { return slices.Equal(x.Data, y.Data) }) {
+		if err != nil || !slices.EqualFunc(e.Arrays, again.Arrays, func(x, y spec.Array) bool {
+			return slices.Equal(x.Data, y.Data)
+		}) {
 			t.Errorf("%s: packed otherwise when it comes packed: %v", name, err)
 		}
 	}

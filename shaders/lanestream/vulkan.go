@@ -21,8 +21,8 @@ const scalarTeams = 4
 // scalarShared is their shared memory: 16 columns of 64 rows in f32 for each.
 const scalarShared = scalarTeams * 16 * lanestream.GroupRows * 4
 
-// expanded is the sizes of the portable variants, which take so many streams at a time (0: scalarTeams): matrices are packed in
-// as many streams a group as a large GPU has work for.
+// expanded is the sizes of the portable variants, which take so many streams at a time (0: scalarTeams): matrices are
+// packed in as many streams a group as a large GPU has work for.
 func expanded(streams uint32) sizes {
 	return sizes{packing: packing{warps: scalarTeams, cluster: 1}, ctas: gpuBlocks, streams: streams}
 }
@@ -32,9 +32,10 @@ func expandedConsts() []spec.Const {
 	return []spec.Const{spec.Define("WARPS", scalarTeams), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", gpuBlocks)}
 }
 
-// shortPiece and shortRows are the most rows of values of a piece, and of those that a step may read from, of a matrix that is packed for
-// teams.comp and half of whose elements or fewer are entries. A multiprocessor's shared memory (on an H200 48 KB) is what limits the
-// subgroups that it has at a time, so they are few. longRows is how many there are of any matrix.
+// shortPiece and shortRows are the most rows of values of a piece, and of those that a step may read from, of a matrix
+// that is packed for teams.comp and half of whose elements or fewer are entries. A multiprocessor's shared memory (on
+// an H200 48 KB) is what limits the subgroups that it has at a time, so they are few. longRows is how many there are of
+// any matrix.
 const (
 	shortPiece = 17
 	shortRows  = 2 * shortPiece
@@ -81,7 +82,8 @@ func vulkanScalars() []*spec.Variant {
 
 // few is teams.comp.
 func few(cols uint32, short bool) *spec.Variant {
-	subs, piece, rows, staged := uint32(8), uint32(shortPiece), uint32(shortRows), false // whether B goes through shared memory
+	// whether B goes through shared memory
+	subs, piece, rows, staged := uint32(8), uint32(shortPiece), uint32(shortRows), false
 	if !short {
 		subs, piece, rows, staged = 4, longPiece, longRows, true
 	}
@@ -92,7 +94,8 @@ func few(cols uint32, short bool) *spec.Variant {
 	rows = max(rows, past)
 	all := subs * max(rows, lanestream.GroupRows*(cols+4)/(cols/8)/32) // or sums
 	v := byLanes("teams", "teams.comp", cols, short, subs, all*128, []spec.Const{
-		{Name: "SUBS", ID: 1, Value: subs}, {Name: "TILES", ID: 2, Value: cols / 8}, {Name: "ROOM", ID: 3, Value: rows}, {Name: "PIECE", ID: 4, Value: piece},
+		{Name: "SUBS", ID: 1, Value: subs}, {Name: "TILES", ID: 2, Value: cols / 8}, {Name: "ROOM", ID: 3, Value: rows},
+		{Name: "PIECE", ID: 4, Value: piece},
 		{Name: "ROWS", ID: 5, Value: all}, {Name: "STAGE_B", ID: 6, Value: spec.Flag(staged)}, spec.Define("STREAMS", subs),
 	})
 	return lanesSizes(sizes{short: short, streams: subs}).sized(v, teamsKind)
@@ -113,7 +116,8 @@ func wide(short bool) *spec.Variant {
 	}
 	all := max(2*rows+lanestream.StepCols*cols*2/128, subs*16*(64+4)*4/128)
 	v := byLanes("wide", "wide.comp", cols, short, subs, all*128, []spec.Const{
-		{Name: "ROOM", ID: 1, Value: rows}, {Name: "PIECE", ID: 2, Value: piece}, {Name: "ROWS", ID: 3, Value: all}, spec.Define("GROUPS", 2),
+		{Name: "ROOM", ID: 1, Value: rows}, {Name: "PIECE", ID: 2, Value: piece}, {Name: "ROWS", ID: 3, Value: all},
+		spec.Define("GROUPS", 2),
 	})
 	v.Tile = columns(2*lanestream.GroupRows, cols)
 	return lanesSizes(sizes{short: short, groups: 2}).sized(v, wideKind)
@@ -142,7 +146,8 @@ type coop struct {
 
 // coops are those of NVIDIA, AMD in waves of 32 and of 64, Intel, and Mesa's driver for CPUs.
 var coops = []coop{
-	{spec.NVIDIA, 4}, {spec.Turing, 4}, {spec.AMD32, 4}, {spec.AMD64, 4}, {spec.Intel16, 8}, {spec.Intel8, 8}, {spec.MesaCPU, 8},
+	{spec.NVIDIA, 4}, {spec.Turing, 4}, {spec.AMD32, 4}, {spec.AMD64, 4}, {spec.Intel16, 8}, {spec.Intel8, 8},
+	{spec.MesaCPU, 8},
 }
 
 // variant is for few columns, of which every subgroup has all, or for many, of which it has some.
@@ -155,15 +160,17 @@ func (c coop) variant(cols uint32) *spec.Variant {
 	local := c.Sub * c.subs
 	teams := min(2, local/64)
 	octets := max(teams*lanestream.StepCols*(cols/8+1), 32*(cols/4+1)) // of B, or of 32 rows of C
-	return expanded(1).sized(c.Variant(fmt.Sprintf("vulkan_%v_n%d", c.MatrixUnit, cols), c.subs, 16*octets+tile*teams, spec.Variant{
-		Tile: columns(lanestream.GroupRows, cols),
-		Consts: append([]spec.Const{
-			{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
-			{Name: "WIDE", ID: 4, Value: cols}, {Name: "SUBGROUPS", ID: 5, Value: c.subs}, {Name: "DOWN", ID: 6, Value: down}, {Name: "TEAMS", ID: 7, Value: teams},
-			{Name: "SHARED", ID: 8, Value: octets}, spec.Define("COLS", cols), spec.Define("STREAMS", 1),
-		}, expandedConsts()...),
-		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
-	}), coopKind)
+	return expanded(1).sized(c.Variant(fmt.Sprintf("vulkan_%v_n%d", c.MatrixUnit, cols), c.subs, 16*octets+tile*teams,
+		spec.Variant{
+			Tile: columns(lanestream.GroupRows, cols),
+			Consts: append([]spec.Const{
+				{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
+				{Name: "WIDE", ID: 4, Value: cols}, {Name: "SUBGROUPS", ID: 5, Value: c.subs}, {Name: "DOWN", ID: 6, Value: down},
+				{Name: "TEAMS", ID: 7, Value: teams},
+				{Name: "SHARED", ID: 8, Value: octets}, spec.Define("COLS", cols), spec.Define("STREAMS", 1),
+			}, expandedConsts()...),
+			Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
+		}), coopKind)
 }
 
 // remake makes a variant of coop.comp over for subgroups of another size, as many as its workgroups need.
@@ -180,14 +187,16 @@ func remake(v *spec.Variant, sub uint32) *spec.Variant {
 // scalarVulkan is scalar.comp.
 func scalarVulkan(t dtype.Type) *spec.Variant {
 	return expanded(0).sized(spec.SPIRV("vulkan_"+t.String(), spec.Variant{
-		In: t, Tile: columns(lanestream.GroupRows, 64), Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
-		Unit:   spec.GLSL("scalar.comp", "scalar", t),
-		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: 64 * scalarTeams}, spec.Define("COLS", 64)}, expandedConsts()...),
+		In: t, Tile: columns(lanestream.GroupRows, 64), Need: spec.Need{Shared: scalarShared},
+		Local: spec.Line(64 * scalarTeams),
+		Unit:  spec.GLSL("scalar.comp", "scalar", t),
+		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: 64 * scalarTeams}, spec.Define("COLS", 64)},
+			expandedConsts()...),
 	}), scalarKind)
 }
 
-// vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the matrix's pieces.
-// teams.comp takes B's elements by numbers below 2^31.
+// vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the
+// matrix's pieces. teams.comp takes B's elements by numbers below 2^31.
 func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if f, ok := e.Format.(*twinned); ok {
 		return twinsFor(v, f, p)
@@ -201,7 +210,8 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	}
 	short := shortPieces(e)
 	for _, x := range vulkan { // the narrowest first
-		if x.Need.Lanes == v.Need.Lanes && x.Kind != twinsKind && x.Kind != twinsWideKind && x.Need.Shapes != nil && x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || sizesOf(x).short == short) {
+		if x.Need.Lanes == v.Need.Lanes && x.Kind != twinsKind && x.Kind != twinsWideKind && x.Need.Shapes != nil &&
+			x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || sizesOf(x).short == short) {
 			if v = x; x.Tile.Cols >= n {
 				break
 			}
@@ -216,7 +226,8 @@ func shortPieces(e *spec.Packed) bool {
 	return window*rows <= shortRows && rows <= shortPiece
 }
 
-// shorten sets how a matrix of this density is packed for variants that want short pieces: steps whose values on average just fit.
+// shorten sets how a matrix of this density is packed for variants that want short pieces: steps whose values on
+// average just fit.
 func shorten(o *lanestream.Options, v *spec.Variant, density float64) {
 	if !sizesOf(v).packing.short || density > 0.51 {
 		return

@@ -26,7 +26,8 @@ func webgpuVariants() []*spec.Variant {
 // scalarCUDA is scalar.cu.
 func scalarCUDA() []*spec.Variant {
 	return []*spec.Variant{expanded(0).sized(spec.PTX("cuda_f32", spec.Variant{
-		Entry: "lanestream", Tile: columns(rows, 64), Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
+		Entry: "lanestream", Tile: columns(rows, 64), Need: spec.Need{Shared: scalarShared},
+		Local:  spec.Line(64 * scalarTeams),
 		Consts: append([]spec.Const{spec.Define("TEAMS", scalarTeams), spec.Define("COLS", 64)}, expandedConsts()...),
 		Unit:   spec.Unit{Source: "scalar.cu", Defines: map[string]string{"ENTRY": "lanestream"}},
 		Out:    []dtype.Type{dtype.F16, dtype.BF16},

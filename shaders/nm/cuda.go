@@ -45,7 +45,8 @@ func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Varian
 		warps = v / warpRows * (cols / warpCols)
 	}
 	consts := []spec.Const{
-		spec.Define("V", v), spec.Define("PACK", plainPack), spec.Define("ROWS", v), spec.Define("COLS", cols), spec.Define("DEPTH", depth), spec.Define("STAGES", stages),
+		spec.Define("V", v), spec.Define("PACK", plainPack), spec.Define("ROWS", v), spec.Define("COLS", cols),
+		spec.Define("DEPTH", depth), spec.Define("STAGES", stages),
 	}
 	if warpRows > 0 {
 		consts = append(consts, spec.Define("WARP_ROWS", warpRows), spec.Define("WARP_COLS", warpCols))
@@ -63,10 +64,12 @@ func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Varian
 // sparseWarps is sparse24.cu.
 func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *spec.Variant {
 	const rows = 128
-	x := cudaVariant("sparse24.cu", fmt.Sprintf("cuda_24_%v", t), t, rows/tileRows*(cols/tileCols), stages*depth*(rows+rows/8+2*cols), []spec.Const{
-		spec.Define("V", 1), spec.Define("PACK", warpPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("DEPTH", depth),
-		spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tileRows), spec.Define("WARP_COLS", tileCols),
-	})
+	x := cudaVariant("sparse24.cu", fmt.Sprintf("cuda_24_%v", t), t, rows/tileRows*(cols/tileCols),
+		stages*depth*(rows+rows/8+2*cols), []spec.Const{
+			spec.Define("V", 1), spec.Define("PACK", warpPack), spec.Define("ROWS", rows), spec.Define("COLS", cols),
+			spec.Define("DEPTH", depth),
+			spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tileRows), spec.Define("WARP_COLS", tileCols),
+		})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	return of(1, warpPack).sized(x, sparse24Kind, rows, cols)
 }
@@ -78,7 +81,8 @@ const groupCols = 128
 func sparseGroups(t dtype.Type) *spec.Variant {
 	const rows, stages = 256, 6
 	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+2*groupCols)+256, []spec.Const{
-		spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", rows), spec.Define("COLS", groupCols), spec.Define("STAGES", stages),
+		spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", rows), spec.Define("COLS", groupCols),
+		spec.Define("STAGES", stages),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	x.Maps, x.Overlaps = 1, true
@@ -95,12 +99,15 @@ var fewColumns = append(fews(dtype.F16), fews(dtype.BF16)...)
 // fews are few24.cu for a type.
 func fews(t dtype.Type) []*spec.Variant {
 	var vs []*spec.Variant
-	for _, c := range []struct{ cols, stages, parts, resident uint32 }{{16, 9, 3, 2}, {32, 7, 3, 2}, {64, 6, 2, 2}, {mostFew, 7, 3, 1}, {mostFew, 8, 2, 1}} {
+	for _, c := range []struct{ cols, stages, parts, resident uint32 }{{16, 9, 3, 2}, {32, 7, 3, 2}, {64, 6, 2, 2},
+		{mostFew, 7, 3, 1}, {mostFew, 8, 2, 1}} {
 		exchange := include.ExchangeBytes(fewRows, c.cols, c.parts)
-		x := cudaVariant("few24.cu", fmt.Sprintf("cuda_24_n%d_parts%d_%v", c.cols, c.parts, t), t, 10, c.stages*64*(fewRows+2*c.cols)+256+exchange, []spec.Const{
-			spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", fewRows), spec.Define("COLS", c.cols),
-			spec.Define("STAGES", c.stages), spec.Define("SPLITS", c.parts), spec.Define("RESIDENT", c.resident), spec.Define("EXCHANGE", exchange),
-		})
+		x := cudaVariant("few24.cu", fmt.Sprintf("cuda_24_n%d_parts%d_%v", c.cols, c.parts, t), t, 10,
+			c.stages*64*(fewRows+2*c.cols)+256+exchange, []spec.Const{
+				spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", fewRows), spec.Define("COLS", c.cols),
+				spec.Define("STAGES", c.stages), spec.Define("SPLITS", c.parts), spec.Define("RESIDENT", c.resident),
+				spec.Define("EXCHANGE", exchange),
+			})
 		x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 		x.Maps, x.Overlaps = 1, true
 		onHopper(x)
@@ -110,9 +117,9 @@ func fews(t dtype.Type) []*spec.Variant {
 	return vs
 }
 
-// suited returns the variant for a problem: of those for few columns the first that has enough, and whose blocks, each with a
-// multiprocessor for itself, run at the same time; or the last that has enough. The widest take more columns, too, where all their blocks run at the
-// same time.
+// suited returns the variant for a problem: of those for few columns the first that has enough, and whose blocks, each
+// with a multiprocessor for itself, run at the same time; or the last that has enough. The widest take more columns,
+// too, where all their blocks run at the same time.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Kind != group24Kind {
 		return v
@@ -146,14 +153,16 @@ func few(v *spec.Variant, p spec.Problem, b int, x *params) (groups [3]uint32, m
 		return groups, nil, fmt.Errorf("%d workgroups exceed %d: %w", n, 1<<31-1, backend.ErrUnsupported)
 	}
 	x.width = uint32(n)
-	return [3]uint32{x.width, 1, 1}, []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb, TileRows: 64, TileCols: min(64, cols)}}, nil
+	return [3]uint32{x.width, 1, 1}, []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb,
+		TileRows: 64, TileCols: min(64, cols)}}, nil
 }
 
 // expand is expand.cu.
 func expand(t dtype.Type) *spec.Variant {
 	const rows, cols, depth, stages = 128, 128, 64, 3
 	x := cudaVariant("expand.cu", fmt.Sprintf("cuda_v1_%v", t), t, 16, 2*rows*depth*2+stages*depth*cols*2, []spec.Const{
-		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("NARROW_ROWS", 2),
+		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols),
+		spec.Define("NARROW_ROWS", 2),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	return singles.sized(x, expandKind, rows, cols)
@@ -166,18 +175,22 @@ var singles = sizes{packing: packing{1, plainPack}, narrowRows: 2}
 func element() *spec.Variant {
 	const rows, cols, warpCols, depth, slots = 128, 64, 16, 64, mostN
 	stage := up16(slots*(rows+1)*8) + up16(cols*4*(depth+1))
-	return singles.sized(cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage, []spec.Const{
-		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("WARP_COLS", warpCols),
-		spec.Define("DEPTH", depth), spec.Define("SLOTS", slots), spec.Define("NARROW_ROWS", 2),
-	}), elementKind, rows, cols)
+	return singles.sized(cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage,
+		[]spec.Const{
+			spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols),
+			spec.Define("WARP_COLS", warpCols),
+			spec.Define("DEPTH", depth), spec.Define("SLOTS", slots), spec.Define("NARROW_ROWS", 2),
+		}), elementKind, rows, cols)
 }
 
 // scalarCUDA is scalar.cu.
 func scalarCUDA(t dtype.Type) *spec.Variant {
 	const warps = 4
-	return of(anyTall, plainPack).sized(cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0, []spec.Const{
-		spec.Define("V", anyTall), spec.Define("PACK", plainPack), spec.Define("ROWS", 8*warps), spec.Define("COLS", 128), spec.Define("WARPS", warps),
-	}), scalarKind, 8*warps, 128)
+	return of(anyTall, plainPack).sized(cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0,
+		[]spec.Const{
+			spec.Define("V", anyTall), spec.Define("PACK", plainPack), spec.Define("ROWS", 8*warps), spec.Define("COLS", 128),
+			spec.Define("WARPS", warps),
+		}), scalarKind, 8*warps, 128)
 }
 
 func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts []spec.Const) *spec.Variant {
@@ -199,8 +212,8 @@ func onHopper(x *spec.Variant) {
 	x.Need.Arch, x.Need.Exact = 90, true
 }
 
-// clusters lays out a launch of sparseGroups: what takes least if as many clusters of two blocks as run at once take tiles in turn.
-// Tiles whose cluster shares A's columns have a cluster each. It sets the parameters that this decides.
+// clusters lays out a launch of sparseGroups: what takes least if as many clusters of two blocks as run at once take
+// tiles in turn. Tiles whose cluster shares A's columns have a cluster each. It sets the parameters that this decides.
 func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap) {
 	most := max(1, p.Caps.Units/2) // clusters
 	shapes, wide := clusterTiles, groupCols
@@ -218,15 +231,16 @@ func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backen
 				tiles = spec.Ceil(tiles, max(1, turns))
 			}
 			groups = [3]uint32{uint32(2 * tiles), 1, 1}
-			maps = []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb, TileRows: uint32(64 / t.down), TileCols: 64}}
+			maps = []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb,
+				TileRows: uint32(64 / t.down), TileCols: 64}}
 		}
 	}
 	x.blocks, x.width = uint32(spec.Ceil(p.M, int(x.tall))), groups[0]
 	return groups, maps
 }
 
-// tileShape is how the two blocks of a cluster compute at a time: the rows of a block's tile, and how many tiles are below and
-// beside each other, one if both compute the same.
+// tileShape is how the two blocks of a cluster compute at a time: the rows of a block's tile, and how many tiles are
+// below and beside each other, one if both compute the same.
 type tileShape struct{ rows, down, across int }
 
 // clusterTiles are the tiles of clusters, narrowTiles those for up to 64 columns.

@@ -45,7 +45,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "nm", Args: spec.FormatArgs("values T", "places u32", "mask u32"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), spec.TwoForms),
+		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+			spec.TwoForms),
 	},
 	Encode: encode, EncodePart: encodePart, Adopt: adopt, Launch: launch,
 	Suited: suited,
@@ -171,7 +172,8 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, e
 		return nil, refused(v, err)
 	}
 	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, v.Tile.Rows)), Panel: m.V, Format: m, Stats: m.Stats(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, v.Tile.Rows)), Panel: m.V, Format: m,
+		Stats:  m.Stats(),
 		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
 	}
 	if m.V == 1 { // whole groups of B are brought for all the rows of a workgroup
@@ -219,14 +221,17 @@ func Form(v *spec.Variant, p spec.Problem) *spec.Variant {
 }
 
 // Lay returns the parameters of a launch, its grid and its tensor maps, b being the number of the argument B.
-func Lay(v *spec.Variant, of nm.Pattern, p spec.Problem, b int) (x Params, groups [3]uint32, maps []backend.TileMap, err error) {
+func Lay(v *spec.Variant, of nm.Pattern, p spec.Problem,
+	b int) (x Params, groups [3]uint32, maps []backend.TileMap, err error) {
 	shape, err := of.Shape(p.M, p.K)
 	if err != nil {
 		return x, groups, nil, err
 	}
 	x = params{
-		rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta),
-		cols: uint32(p.K), groups: uint32(shape.Groups), keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(of.V),
+		rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), store: p.StoreWord(),
+		alpha: float32(p.Alpha), beta: float32(p.Beta),
+		cols: uint32(p.K), groups: uint32(shape.Groups), keep: uint32(of.N), every: uint32(of.M),
+		wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(of.V),
 	}
 	if sizesOf(v).parts > 0 {
 		groups, maps, err = few(v, p, b, &x)

@@ -80,11 +80,14 @@ func fits(v *spec.Variant) []format.Pattern {
 	case nm.Is24(v):
 		return []format.Pattern{of(2, 4, 1, 1), of(1, 4, 1, 1), of(2, 8, 1, 1), of(2, 16, 1, 1)}
 	case tall == 1:
-		return []format.Pattern{of(2, 4, 1, 1), of(4, 8, 1, 1), of(1, 4, 1, 1), of(2, 16, 1, 1), of(8, 32, 1, 1), of(3, 10, 1, 1), of(5, 64, 1, 1), of(32, 64, 1, 1), of(1, 2, 1, 1)}
+		return []format.Pattern{of(2, 4, 1, 1), of(4, 8, 1, 1), of(1, 4, 1, 1), of(2, 16, 1, 1), of(8, 32, 1, 1),
+			of(3, 10, 1, 1), of(5, 64, 1, 1), of(32, 64, 1, 1), of(1, 2, 1, 1)}
 	case tall == 8:
-		return []format.Pattern{of(2, 4, 8, 1), of(4, 16, 16, 1), of(3, 10, 32, 1), of(2, 20, 64, 1), of(1, 4, 8, 8), of(2, 8, 16, 4), of(1, 2, 128, 1)}
+		return []format.Pattern{of(2, 4, 8, 1), of(4, 16, 16, 1), of(3, 10, 32, 1), of(2, 20, 64, 1), of(1, 4, 8, 8),
+			of(2, 8, 16, 4), of(1, 2, 128, 1)}
 	}
-	return []format.Pattern{of(2, 4, tall, 1), of(4, 16, tall, 1), of(3, 10, 2*tall, 1), of(5, 64, tall, 1), of(1, 4, tall, 16), of(2, 8, tall, 2)}
+	return []format.Pattern{of(2, 4, tall, 1), of(4, 16, tall, 1), of(3, 10, 2*tall, 1), of(5, 64, tall, 1),
+		of(1, 4, tall, 16), of(2, 8, tall, 2)}
 }
 
 func cases(v *spec.Variant) []shadertest.Case {
@@ -99,7 +102,8 @@ func cases(v *spec.Variant) []shadertest.Case {
 	if !nm.Is24(v) { // what obeys no pattern, but is small
 		cs = append(cs,
 			shadertest.Case{Name: "K=1", Pattern: shadertest.Spread(1, 1, 0, 1, 1), K: 1, N: 9},
-			shadertest.Case{Name: "one dense row", Pattern: shadertest.Spread(99, 0, 0, 99, 0), K: 99, N: 17, Alpha: -2, Beta: 0.5},
+			shadertest.Case{Name: "one dense row", Pattern: shadertest.Spread(99, 0, 0, 99, 0), K: 99, N: 17, Alpha: -2,
+				Beta: 0.5},
 			shadertest.Case{Name: "dense", Pattern: shadertest.Spread(70, 70, 70, 70, 70, 70, 70), K: 70, N: 33})
 	}
 	if nm.Clusters(v) { // several tiles for each cluster, of each height
@@ -110,19 +114,25 @@ func cases(v *spec.Variant) []shadertest.Case {
 	}
 	for i, p := range ps {
 		cs = append(cs,
-			shadertest.Case{Name: p.String(), Pattern: pattern(2*p.V+3, 5*p.M*p.W+p.M/2, p, 0.9), K: 5*p.M*p.W + p.M/2, N: 20 + 13*i, LDC: 77 + 20*i, Alpha: -2, Beta: 0.5},
-			shadertest.Case{Name: p.String() + ", whole groups", Pattern: pattern(3*p.V, 8*p.M*p.W, p, 1), K: 8 * p.M * p.W, N: 40})
+			shadertest.Case{Name: p.String(), Pattern: pattern(2*p.V+3, 5*p.M*p.W+p.M/2, p, 0.9), K: 5*p.M*p.W + p.M/2,
+				N: 20 + 13*i, LDC: 77 + 20*i, Alpha: -2, Beta: 0.5},
+			shadertest.Case{Name: p.String() + ", whole groups", Pattern: pattern(3*p.V, 8*p.M*p.W, p, 1), K: 8 * p.M * p.W,
+				N: 40})
 	}
 	for _, n := range []int{1, 2, 3, 5, 8, 9, 31, 33, 64, 129, 300} {
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("%d columns", n), Pattern: pattern(2*tall+5, 200, ps[0], 0.8), K: 200, N: n, LDB: (n + 15) &^ 7, LDC: n + n%3})
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("%d columns", n), Pattern: pattern(2*tall+5, 200, ps[0], 0.8),
+			K: 200, N: n, LDB: (n + 15) &^ 7, LDC: n + n%3})
 	}
 	for _, k := range []int{ps[0].M, 63, 64, 65, 128, 257, 1030} { // lengths around the stages
 		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: pattern(tall, k, ps[0], 1), K: k, N: 24})
 	}
-	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: pattern(tall+3, 300, ps[0], 1), K: 300, N: 77}, shadertest.Case{Pattern: pattern(tall+3, 300, ps[0], 1), K: 300, N: 3})...)
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: pattern(tall+3, 300, ps[0], 1), K: 300, N: 77},
+		shadertest.Case{Pattern: pattern(tall+3, 300, ps[0], 1), K: 300, N: 3})...)
 	return append(cs,
-		shadertest.Case{Name: "many rows", Pattern: pattern(6*max(tall, 100)+1, 40, ps[0], 0.9), K: 40, N: 20, Fold: !nm.Clusters(v)},
-		shadertest.Case{Name: "many rows, one column", Pattern: pattern(700, 40, ps[0], 0.9), K: 40, N: 1, Beta: 1, Fold: !nm.Clusters(v), Units: 4},
+		shadertest.Case{Name: "many rows", Pattern: pattern(6*max(tall, 100)+1, 40, ps[0], 0.9), K: 40, N: 20,
+			Fold: !nm.Clusters(v)},
+		shadertest.Case{Name: "many rows, one column", Pattern: pattern(700, 40, ps[0], 0.9), K: 40, N: 1, Beta: 1,
+			Fold: !nm.Clusters(v), Units: 4},
 	)
 }
 
@@ -162,8 +172,8 @@ func TestEncodeEmpty(t *testing.T) {
 	suite.Packed(t, shadertest.Ones[float32](make([][]int32, 5), 30), func(*spec.Variant, *spec.Packed) {})
 }
 
-// TestClusterGrid: whole clusters, no more than run at once where each takes tiles in turn (those whose blocks share A's columns
-// do not, nor do those that sum a part each), and none for nothing.
+// TestClusterGrid: whole clusters, no more than run at once where each takes tiles in turn (those whose blocks share
+// A's columns do not, nor do those that sum a part each), and none for nothing.
 func TestClusterGrid(t *testing.T) {
 	heights := map[uint32]bool{}
 	for _, v := range nm.Format.Variants {
@@ -186,7 +196,8 @@ func TestClusterGrid(t *testing.T) {
 			}
 			for _, n := range []int{1, 64, 65, 512, 2048, 5000} {
 				for _, units := range []int{0, 1, 7, 132} {
-					l, err := nm.Format.LaunchSuited(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: dtype.F32, Caps: backend.Caps{Units: units}})
+					l, err := nm.Format.LaunchSuited(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n,
+						Out: dtype.F32, Caps: backend.Caps{Units: units}})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -200,7 +211,8 @@ func TestClusterGrid(t *testing.T) {
 					tall := shadertest.Param(nm.Format.Program, l.Passes[0], "tall")
 					shared := shadertest.Param(nm.Format.Program, l.Passes[0], "wide") == 1
 					heights[tall] = true
-					if g := l.Passes[0].Groups[0]; g%2 != 0 || (g == 0) != (m == 0) || !shared && g > uint32(max(2, units)) || l.Passes[0].Groups[1] != 1 || l.Passes[0].Groups[2] != 1 {
+					if g := l.Passes[0].Groups[0]; g%2 != 0 || (g == 0) != (m == 0) || !shared && g > uint32(max(2, units)) ||
+						l.Passes[0].Groups[1] != 1 || l.Passes[0].Groups[2] != 1 {
 						t.Errorf("%d×%d on %d units: %v workgroups of %d rows", m, n, units, l.Passes[0].Groups, tall)
 					}
 				}
@@ -235,11 +247,14 @@ func TestStats(t *testing.T) {
 // TestAdopt: a matrix that is encoded already is taken in the patterns that the variant takes, and in no others.
 func TestAdopt(t *testing.T) {
 	a := &formats.CSR[float32]{Rows: 128, Cols: 192, RowPtr: make([]int64, 129)} // no entries: any pattern will do
-	for _, p := range []format.Pattern{{N: 2, M: 4, V: 1, W: 1}, {N: 4, M: 8, V: 1, W: 1}, {N: 33, M: 64, V: 1, W: 1}, {N: 1, M: 4, V: 1, W: 2},
-		{N: 2, M: 4, V: 8, W: 1}, {N: 2, M: 4, V: 12, W: 1}, {N: 2, M: 4, V: 24, W: 4}, {N: 2, M: 4, V: 24, W: 3}, {N: 2, M: 4, V: 64, W: 2}, {N: 2, M: 4, V: 128, W: 1}} {
+	for _, p := range []format.Pattern{{N: 2, M: 4, V: 1, W: 1}, {N: 4, M: 8, V: 1, W: 1}, {N: 33, M: 64, V: 1, W: 1},
+		{N: 1, M: 4, V: 1, W: 2},
+		{N: 2, M: 4, V: 8, W: 1}, {N: 2, M: 4, V: 12, W: 1}, {N: 2, M: 4, V: 24, W: 4}, {N: 2, M: 4, V: 24, W: 3},
+		{N: 2, M: 4, V: 64, W: 2}, {N: 2, M: 4, V: 128, W: 1}} {
 		for _, v := range nm.Format.Variants {
 			tall := int(v.Const("V"))
-			want := p.V == 1 && p.W == 1 && tall == 1 && p.N <= 32 && (!nm.Is24(v) || p.N == 2) || p.W != 3 && p.V > 1 && (tall == 8 && p.V%8 == 0 || tall == p.V)
+			want := p.V == 1 && p.W == 1 && tall == 1 && p.N <= 32 && (!nm.Is24(v) || p.N == 2) || p.W != 3 && p.V > 1 &&
+				(tall == 8 && p.V%8 == 0 || tall == p.V)
 			m, err := encoded(a, p, v.In)
 			if err != nil {
 				t.Fatal(err)

@@ -1,5 +1,5 @@
-// What kernels of formats with a 2:4 matrix among their parts share with those here: their sources include sparse24.cu and
-// group24.cu (see remainder.cuh), and they lay launches out with Lay.
+// What kernels of formats with a 2:4 matrix among their parts share with those here: their sources include sparse24.cu
+// and group24.cu (see remainder.cuh), and they lay launches out with Lay.
 
 package nm
 
@@ -40,7 +40,8 @@ func Variants24(t dtype.Type) []*spec.Variant {
 	return []*spec.Variant{sparseGroups(t), sparseWarps(t, 128, 128, 2, 64, 64)}
 }
 
-// Pack24 brings a 2:4 matrix into the order of WarpPack or GroupPack. The values have room for so many more behind them.
+// Pack24 brings a 2:4 matrix into the order of WarpPack or GroupPack. The values have room for so many more behind
+// them.
 func Pack24[T formats.Value](m *nm.Matrix[T], packing uint32, room int) (values []T, places []uint32, err error) {
 	return pack24(m, packing, room)
 }
@@ -55,5 +56,6 @@ type Sizes struct {
 
 // Sizes returns the parameters that such a kernel needs.
 func (p Params) Sizes() Sizes {
-	return Sizes{Rows: int(p.rows), N: int(p.n), LDB: int(p.ldb), LDC: int(p.ldc), Groups: int(p.groups), Width: int(p.width), Store: p.store, Alpha: p.alpha, Beta: p.beta}
+	return Sizes{Rows: int(p.rows), N: int(p.n), LDB: int(p.ldb), LDC: int(p.ldc), Groups: int(p.groups),
+		Width: int(p.width), Store: p.store, Alpha: p.alpha, Beta: p.beta}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// coops are the variants on cooperative matrices: for NVIDIA, AMD in waves of 32 and of 64, Intel, and Mesa's driver for
-// CPUs; by falling rows, of which the most that a matrix's panels allow are the best.
+// coops are the variants on cooperative matrices: for NVIDIA, AMD in waves of 32 and of 64, Intel, and Mesa's driver
+// for CPUs; by falling rows, of which the most that a matrix's panels allow are the best.
 func coops() []coop {
 	var cs []coop
 	for _, v := range []uint32{64, 32, 16} {
@@ -53,16 +53,18 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant() *spec.Variant {
-	return of(c.v, plainPack).sized(c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
-		Consts: []spec.Const{
-			{Name: "ROWS", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
-			{Name: "TK", ID: 4, Value: c.K},
-			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
-			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
-			spec.Define("V", c.v), spec.Define("PACK", plainPack),
-		},
-		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
-	}), coopKind, c.v, c.cols)
+	return of(c.v, plainPack).sized(c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(),
+		spec.Variant{
+			Consts: []spec.Const{
+				{Name: "ROWS", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
+				{Name: "TK", ID: 4, Value: c.K},
+				{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols},
+				{Name: "SUBS", ID: 7, Value: c.subs},
+				{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
+				spec.Define("V", c.v), spec.Define("PACK", plainPack),
+			},
+			Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
+		}), coopKind, c.v, c.cols)
 }
 
 // lanes is lanes.comp for matrix units of `rows` rows: workgroups of down by across subgroups.
@@ -91,7 +93,8 @@ func lanes24(rows, down, across uint32) *spec.Variant {
 	return of(1, warpPack).sized(v, lanes24Kind, rows, 64*across)
 }
 
-func lanesVariant(name, blob string, rows, down, across uint32, defines map[string]string, consts []spec.Const) *spec.Variant {
+func lanesVariant(name, blob string, rows, down, across uint32, defines map[string]string,
+	consts []spec.Const) *spec.Variant {
 	// uvec4 of shared memory: two stages, or 16 rows of C for each subgroup.
 	shared := max(2*laneStage*(8*across+2), down*across*16*17)
 	return spec.LanesVariant(name, down*across, 16*shared, spec.Variant{
@@ -138,6 +141,7 @@ func elementVulkan(t dtype.Type) *spec.Variant {
 func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, consts []spec.Const) *spec.Variant {
 	return spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
 		In: t, Need: spec.Need{Shared: shared}, Local: spec.Line(local), Unit: spec.GLSL(source+".comp", source, t),
-		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
+		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, spec.Define("V", v),
+			spec.Define("PACK", plainPack)}, consts...),
 	})
 }

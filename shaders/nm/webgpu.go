@@ -24,7 +24,8 @@ func webgpuVariants() []*spec.Variant {
 				spec.Define("STAGE", vectorStage), spec.Define("ROWS", anyTall), spec.Define("COLS", 4*vectorLocal),
 			}), scalarKind, anyTall, 4*vectorLocal),
 			of(1, plainPack).sized(webgpuVariant("element", 1, t, elementLocal, elementShared, []spec.Const{
-				spec.Define("QUADS", elementQuads), spec.Define("DEPTH", elementDepth), spec.Define("PITCH", elementDepth+1), spec.Define("CELLS", elementQuads*(elementDepth+1)),
+				spec.Define("QUADS", elementQuads), spec.Define("DEPTH", elementDepth), spec.Define("PITCH", elementDepth+1),
+				spec.Define("CELLS", elementQuads*(elementDepth+1)),
 				spec.Define("ROWS", elementLocal), spec.Define("COLS", 4*elementQuads),
 			}), elementKind, elementLocal, 4*elementQuads))
 	}

@@ -31,10 +31,11 @@ func Overlapping(x *spec.Variant) *spec.Variant {
 // Gathered is panel_gather.cuh, the function entry of kernel.cu: panels of v rows, an instruction of k = step,
 // 64·chunks columns, warps a block, three stages of copies in flight.
 func Gathered(entry, name string, t dtype.Type, v, step, chunks, warps, align uint32) *spec.Variant {
-	x := CUDA(entry, "kernel.cu", name, t, warps, slices.Concat([]spec.Const{spec.Define("V", v)}, aligned(align), []spec.Const{
-		spec.Define("STEP", step), spec.Define("CHUNKS", chunks), spec.Define("WARPS", warps),
-		spec.Define("STAGES", 3), spec.Define("COLS", 64*chunks),
-	}))
+	x := CUDA(entry, "kernel.cu", name, t, warps,
+		slices.Concat([]spec.Const{spec.Define("V", v)}, aligned(align), []spec.Const{
+			spec.Define("STEP", step), spec.Define("CHUNKS", chunks), spec.Define("WARPS", warps),
+			spec.Define("STAGES", 3), spec.Define("COLS", 64*chunks),
+		}))
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, step, t)}
 	return Shape{Packing: Packing{V: int(v), Align: int(align)}, Warps: int(warps)}.gathered(x, gatherKind, 64*chunks)
 }
@@ -80,8 +81,8 @@ func Scalar(entry string, v, align uint32) *spec.Variant {
 	return Shape{Packing: Packing{V: int(v), Align: int(align)}, Warps: warps}.gathered(x, scalarKind, 128)
 }
 
-// Splits tells that a variant has a second form for epilogues: those of kernel.cu for 16 rows and of tf32.cu, which they
-// would cost 3 to 11 %.
+// Splits tells that a variant has a second form for epilogues: those of kernel.cu for 16 rows and of tf32.cu, which
+// they would cost 3 to 11 %.
 func Splits(v *spec.Variant) bool {
 	return v.Kind == tf32Kind || v.Kind == gatherKind && v.Tile.Panel == 16
 }

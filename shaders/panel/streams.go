@@ -1,5 +1,5 @@
-// The packing that panel_hopper.cuh reads: streams of steps for warps, arranged so that a ring of windows of B's rows in
-// shared memory is read without bank conflicts.
+// The packing that panel_hopper.cuh reads: streams of steps for warps, arranged so that a ring of windows of B's rows
+// in shared memory is read without bank conflicts.
 
 package panel
 
@@ -22,13 +22,14 @@ const (
 	ringBanks  = 8          // rows of the ring that differ mod 8 lie in different banks
 )
 
-// Hopper is panel_hopper.cuh, the function entry of hopper.cu, for panels of v rows. Of the windows, rings and clusters tried, these
-// are the fastest.
+// Hopper is panel_hopper.cuh, the function entry of hopper.cu, for panels of v rows. Of the windows, rings and clusters
+// tried, these are the fastest.
 func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 	const warps, feeders, window, stages, cols = 16, 4, 256, 6, 64
 	x := CUDA(entry, "hopper.cu", fmt.Sprintf("cuda_v%d_hopper_%v", v, t), t, warps+feeders, []spec.Const{
 		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("STAGES", stages),
-		spec.Define("STAGE_ROWS", stages*window), spec.Define("SPAN", 3), spec.Define("WARPS", warps), spec.Define("CLUSTER", 2),
+		spec.Define("STAGE_ROWS", stages*window), spec.Define("SPAN", 3), spec.Define("WARPS", warps),
+		spec.Define("CLUSTER", 2),
 		spec.Define("COLS", cols),
 	})
 	x.Unit.Arch, x.Need.Arch, x.Need.Exact = "compute_90a", 90, true
@@ -43,7 +44,8 @@ func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 // InStreams tells whether a variant is one that Hopper made.
 func InStreams(v *spec.Variant) bool { return v.Kind == hopperKind }
 
-// LaunchStreams lays a problem out for such a variant: clusters that take tiles in turn. block makes a format's parameters.
+// LaunchStreams lays a problem out for such a variant: clusters that take tiles in turn. block makes a format's
+// parameters.
 func LaunchStreams(v *spec.Variant, e *spec.Packed, p spec.Problem, block func(Params) []byte) spec.Launch {
 	panels := e.Work.(Work).Panels
 	s := ShapeOf(v)
@@ -52,14 +54,16 @@ func LaunchStreams(v *spec.Variant, e *spec.Packed, p spec.Problem, block func(P
 	each, turns := streamsOfBlock(v, p, streams, across)
 	tiles := spec.Ceil(streams, each*cluster) * across
 	clusters := spec.Ceil(tiles, max(1, turns))
-	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB), TileRows: uint32(s.Window / s.Cluster)}
+	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB),
+		TileRows: uint32(s.Window / s.Cluster)}
 	return spec.Launch{Workspace: spec.NoWorkspace, Passes: []spec.Pass{{
-		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(newParams(e, p, panels, uint32(each))), Maps: []backend.TileMap{b},
+		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1},
+		Params: block(newParams(e, p, panels, uint32(each))), Maps: []backend.TileMap{b},
 	}}}
 }
 
-// streamsOfBlock returns the streams that a block takes at a time, at most as many as it has warps, and how often all that
-// run at once take a tile. Each block reads all of B's rows; fewer streams of each let more blocks share the work.
+// streamsOfBlock returns the streams that a block takes at a time, at most as many as it has warps, and how often all
+// that run at once take a tile. Each block reads all of B's rows; fewer streams of each let more blocks share the work.
 func streamsOfBlock(v *spec.Variant, p spec.Problem, streams, across int) (each, turns int) {
 	most, cluster := ShapeOf(v).Warps, ShapeOf(v).Cluster
 	atOnce := max(1, p.Caps.Units/cluster)
@@ -94,7 +98,8 @@ func streamArrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v
 	of := ShapeOf(v)
 	perCluster := of.Warps * of.Cluster
 	e.Stats = formats.Stats{
-		Slots: slots, MACs: slots, Gathers: int64(m.Cols * (len(s.rows) / lists(v)) / perCluster), Staged: true, // in proportion: it may be of a sample
+		// in proportion: it may be of a sample
+		Slots: slots, MACs: slots, Gathers: int64(m.Cols * (len(s.rows) / lists(v)) / perCluster), Staged: true,
 		Longest: int64(s.most) * stepVectors,
 	}
 	e.Items = int64(spec.Ceil(len(s.rows)/lists(v), of.Warps)) // a block's
@@ -240,9 +245,9 @@ type dealer struct {
 	cols               int
 }
 
-// deal makes the steps of a stream, given the columns of each of its panels' vectors, ascending. In each segment it makes
-// steps as long as these are free of bank conflicts and full, and while there are vectors whose window is given back after the
-// segment. Others wait: so that residues even out.
+// deal makes the steps of a stream, given the columns of each of its panels' vectors, ascending. In each segment it
+// makes steps as long as these are free of bank conflicts and full, and while there are vectors whose window is given
+// back after the segment. Others wait: so that residues even out.
 func (d *dealer) deal(columns [][]uint32) dealtStream {
 	var s dealtStream
 	pools := make([]pool, len(columns))
@@ -378,8 +383,8 @@ func (p *pool) before(a, b, due int) bool {
 	return len(p.banks[a]) > len(p.banks[b])
 }
 
-// depth returns how many vectors of one bank half a step should have at most: as many times it is read, 8 cycles each for 64 columns
-// of B; what else a half takes is about 3 more.
+// depth returns how many vectors of one bank half a step should have at most: as many times it is read, 8 cycles each
+// for 64 columns of B; what else a half takes is about 3 more.
 func (p *pool) depth() int {
 	best, least := 1, 0.0
 	for depth := 1; depth <= ringBanks; depth *= 2 {

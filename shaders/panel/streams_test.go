@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// TestStreams: each column of a panel is in its stream once, with its values and mask; all else has no values; and all rows that a
-// step reads are in the ring while it is multiplied.
+// TestStreams: each column of a panel is in its stream once, with its values and mask; all else has no values; and all
+// rows that a step reads are in the ring while it is multiplied.
 func TestStreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.SampledFrom([]uint32{8, 16}).Draw(t, "v")
@@ -84,21 +84,24 @@ func TestLaunchStreams(t *testing.T) {
 	v := Hopper("cvse", dtype.F16, 8)
 	rapid.Check(t, func(t *rapid.T) {
 		panels, n := rapid.IntRange(0, 5000).Draw(t, "panels"), rapid.IntRange(0, 5000).Draw(t, "columns")
-		p := spec.Problem{N: n, Out: dtype.F32, Caps: backend.Caps{Units: rapid.SampledFrom([]int{0, 1, 7, 132}).Draw(t, "units")}}
+		p := spec.Problem{N: n, Out: dtype.F32, Caps: backend.Caps{Units: rapid.SampledFrom([]int{0, 1, 7, 132}).Draw(t,
+			"units")}}
 		var params Params
-		groups := LaunchStreams(v, &spec.Packed{Work: Work{Panels: panels}}, p, func(x Params) []byte { params = x; return nil }).Passes[0].Groups
+		groups := LaunchStreams(v, &spec.Packed{Work: Work{Panels: panels}}, p,
+			func(x Params) []byte { params = x; return nil }).Passes[0].Groups
 		cluster := v.Const("CLUSTER")
 		tiles := spec.Ceil(spec.Ceil(panels, lists(v)), int(params.Width*cluster)) * spec.Ceil(n, int(v.Const("COLS")))
 		clusters := int(groups[0] / cluster)
-		if groups[0]%cluster != 0 || groups[1]*groups[2] != 1 || clusters > max(1, p.Caps.Units/int(cluster)) || clusters > tiles || tiles > 0 && clusters == 0 ||
+		if groups[0]%cluster != 0 || groups[1]*groups[2] != 1 || clusters > max(1, p.Caps.Units/int(cluster)) ||
+			clusters > tiles || tiles > 0 && clusters == 0 ||
 			params.Width < 1 || params.Width > v.Const("WARPS") {
 			t.Fatalf("%d tiles on a grid of %v, %d streams a block", tiles, groups, params.Width)
 		}
 	})
 }
 
-// TestStreamsConflicts: as long as all residues of columns mod 8 are as frequent, the eight rows that are read at once differ in
-// them, and no step but the last is padded.
+// TestStreamsConflicts: as long as all residues of columns mod 8 are as frequent, the eight rows that are read at once
+// differ in them, and no step but the last is padded.
 func TestStreamsConflicts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		each := rapid.IntRange(1, 20).Draw(t, "columns of each residue")

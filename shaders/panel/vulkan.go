@@ -28,8 +28,8 @@ var coops = []coop{
 	{v: 16, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64, stage: 16},
 }
 
-// Vulkan returns the variants for Vulkan, with vectors padded to a multiple, where the format does not say it. Its sources are
-// kernel_coop.comp and kernel.comp.
+// Vulkan returns the variants for Vulkan, with vectors padded to a multiple, where the format does not say it. Its
+// sources are kernel_coop.comp and kernel.comp.
 func Vulkan(align uint32) []*spec.Variant {
 	vs := []*spec.Variant{lanes(8, 1), windowLanes(256, 16), lanes(16, 1)}
 	for _, c := range coops {
@@ -72,11 +72,13 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant(align uint32) *spec.Variant {
-	return Shape{Packing: Packing{V: int(c.v), Align: int(align)}}.sized(c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
+	return Shape{Packing: Packing{V: int(c.v), Align: int(align)}}.sized(c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v,
+		c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: append([]spec.Const{
 			{Name: "V", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
 			{Name: "TK", ID: 4, Value: c.K},
-			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
+			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols},
+			{Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 		}, aligned(align)...),
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
@@ -122,13 +124,14 @@ const (
 func scalarShared(v uint32) uint32 { return 4*scalarStage*(v+1) + 16*scalarLocal }
 
 func scalarVulkan(v uint32, t dtype.Type, align uint32) *spec.Variant {
-	return Shape{Packing: Packing{V: int(v), Align: int(align)}}.sized(spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
-		In: t, Need: spec.Need{Shared: scalarShared(v)}, Local: spec.Line(scalarLocal),
-		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v},
-			{Name: "STAGE", ID: 2, Value: scalarStage},
-			spec.Define("COLS", 4*scalarLocal),
-		}, aligned(align)...),
-		Unit: spec.GLSL("kernel.comp", "scalar", t),
-	}), scalarKind, 4*scalarLocal)
+	return Shape{Packing: Packing{V: int(v), Align: int(align)}}.sized(spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t),
+		spec.Variant{
+			In: t, Need: spec.Need{Shared: scalarShared(v)}, Local: spec.Line(scalarLocal),
+			Consts: append([]spec.Const{
+				{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v},
+				{Name: "STAGE", ID: 2, Value: scalarStage},
+				spec.Define("COLS", 4*scalarLocal),
+			}, aligned(align)...),
+			Unit: spec.GLSL("kernel.comp", "scalar", t),
+		}), scalarKind, 4*scalarLocal)
 }

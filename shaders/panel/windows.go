@@ -28,7 +28,8 @@ const StagedMaxCols = 1 << 16
 func Staged(entry string, t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
 	const feeders, v = 4, 8
 	x := CUDA(entry, "staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
-		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("WARPS", warps), spec.Define("PRODUCERS", feeders),
+		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("WARPS", warps),
+		spec.Define("PRODUCERS", feeders),
 		spec.Define("PANELS", panels), spec.Define("STAGES", stages), spec.Define("DEPTH", depth), spec.Define("COLS", 64),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
@@ -87,13 +88,14 @@ type windows[T formats.Value] struct {
 // CheckStaged refuses matrices that are too wide for a staged variant.
 func CheckStaged(v *spec.Variant, cols int) error {
 	if cols > StagedMaxCols && !InStreams(v) {
-		return fmt.Errorf("variant %s takes matrices of at most %d columns, not %d: %w", v.Name, StagedMaxCols, cols, backend.ErrUnsupported)
+		return fmt.Errorf("variant %s takes matrices of at most %d columns, not %d: %w", v.Name, StagedMaxCols, cols,
+			backend.ErrUnsupported)
 	}
 	return nil
 }
 
-// Arrays sets the arrays, Work and the stats of e that a staged variant reads: rows are the words of the format's own that say
-// which rows panels are of.
+// Arrays sets the arrays, Work and the stats of e that a staged variant reads: rows are the words of the format's own
+// that say which rows panels are of.
 func Arrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec.Variant) error {
 	if InStreams(v) {
 		return streamArrays(e, m, rows, v)
@@ -121,9 +123,10 @@ func Arrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec
 	return nil
 }
 
-// setArrays sets the arrays of e for variants that have B in shared memory: the first is pointers, and behind them the words that say which
-// rows panels are of.
-func setArrays[C uint16 | uint32, T formats.Value](e *spec.Packed, panels int, ptr, rows []uint32, columns []C, values []T, mask []uint32) error {
+// setArrays sets the arrays of e for variants that have B in shared memory: the first is pointers, and behind them the
+// words that say which rows panels are of.
+func setArrays[C uint16 | uint32, T formats.Value](e *spec.Packed, panels int, ptr, rows []uint32, columns []C,
+	values []T, mask []uint32) error {
 	if uint64(len(ptr))+uint64(len(rows)) > math.MaxUint32 {
 		return errTooLarge
 	}
@@ -199,7 +202,8 @@ func (w *windows[T]) move(m *Matrix[T], from, to, size int) {
 	w.mask[to*v/32] |= m.mask(from) << (to * v % 32)
 }
 
-// bankOrder arranges the vectors of lists by the banks of shared memory that their rows of B lie in. It keeps its memory from list to list.
+// bankOrder arranges the vectors of lists by the banks of shared memory that their rows of B lie in. It keeps its
+// memory from list to list.
 type bankOrder struct {
 	size  int
 	lanes bool // for kernels that make operands lane by lane

@@ -1,4 +1,5 @@
-// The work list: which panels, and parts of heavy ones, workgroups multiply, and how a launch adds up the sums of parts.
+// The work list: which panels, and parts of heavy ones, workgroups multiply, and how a launch adds up the sums of
+// parts.
 
 package panel
 
@@ -14,7 +15,8 @@ import (
 // Span is a panel: its vectors First to Last-1, counted over all, and Rows, what kernels know its rows by.
 type Span struct{ First, Last, Rows uint32 }
 
-// record is an item of the work list: vectors of a panel, and the slot of the workspace for their sums, spec.NoSlot if they go to C.
+// record is an item of the work list: vectors of a panel, and the slot of the workspace for their sums, spec.NoSlot if
+// they go to C.
 type record struct {
 	Span
 	slot uint32
@@ -56,10 +58,11 @@ func limits(panels []Span) (heavy int64, part uint32) {
 	return heavy, uint32(min(heavy, max(leastPart, vectors/enough)))
 }
 
-// Lists sets e's arrays and Work for variants that have a work list, and what else depends on it, given e's stats otherwise. Panels come in
-// the order in which they are to be taken; rows are the words of the format's own. On the CPU no panel is heavy: cores share
-// its columns.
-func Lists[T formats.Value](e *spec.Packed, v *spec.Variant, panels []Span, rows, columns []uint32, values []T, mask []uint32) error {
+// Lists sets e's arrays and Work for variants that have a work list, and what else depends on it, given e's stats
+// otherwise. Panels come in the order in which they are to be taken; rows are the words of the format's own. On the CPU
+// no panel is heavy: cores share its columns.
+func Lists[T formats.Value](e *spec.Packed, v *spec.Variant, panels []Span, rows, columns []uint32, values []T,
+	mask []uint32) error {
 	list, err := newWork(e, v, panels, rows)
 	if err == nil {
 		e.Arrays = arrays(list, columns, inOrder(values, ShapeOf(v).V, ShapeOf(v).Lanes), mask)
@@ -125,14 +128,16 @@ func (s Span) cut(part uint32) (parts []Span) {
 // mostWorkspace is how many bytes the sums of parts may take: where C has very many columns, panels need not be cut.
 const mostWorkspace = 1 << 28
 
-// Launch lays a problem out by a work list: its records, in the grid that lay returns for a number of them, and the sums of heavy panels.
-// block makes a format's parameters.
-func Launch(v *spec.Variant, e *spec.Packed, p spec.Problem, lay func(records int) ([3]uint32, error), block func(Params) []byte) (spec.Launch, error) {
+// Launch lays a problem out by a work list: its records, in the grid that lay returns for a number of them, and the
+// sums of heavy panels. block makes a format's parameters.
+func Launch(v *spec.Variant, e *spec.Packed, p spec.Problem, lay func(records int) ([3]uint32, error),
+	block func(Params) []byte) (spec.Launch, error) {
 	w := e.Work.(Work)
 	l := spec.Launch{Workspace: int64(w.Slots) * int64(ShapeOf(v).V) * int64(sumsLD(p.N)) * 4}
 	quads := int64(ShapeOf(v).V) * int64(sumsLD(p.N)/4)
 	sums, err := spec.Fold(int64(w.Heavy), int(min(math.MaxInt32, spec.Ceil(quads, int64(v.Local[0])))))
-	whole := w.Heavy > 0 && (err != nil || l.Workspace > mostWorkspace || p.CheckBinding(v, "the workspace", l.Workspace) != nil)
+	whole := w.Heavy > 0 && (err != nil || l.Workspace > mostWorkspace ||
+		p.CheckBinding(v, "the workspace", l.Workspace) != nil)
 	first := Params{Panels: uint32(w.Parts)}
 	if whole {
 		first, l.Workspace = Params{Panels: uint32(w.Panels), Start: uint32(w.Parts)}, 0

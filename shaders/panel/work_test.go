@@ -35,8 +35,8 @@ func records(list []uint32, from, to int) (rs []record) {
 	return rs
 }
 
-// TestWorkList: records of each panel are together all of it, in order; its slots follow each other; only heavy panels are cut, in parts of
-// whole mask words that balance.
+// TestWorkList: records of each panel are together all of it, in order; its slots follow each other; only heavy panels
+// are cut, in parts of whole mask words that balance.
 func TestWorkList(t *testing.T) {
 	v := CUDA("cvse", "scalar.cu", "x", dtype.F32, 4, []spec.Const{spec.Define("V", 8)})
 	rapid.Check(t, func(t *rapid.T) {
@@ -61,10 +61,12 @@ func TestWorkList(t *testing.T) {
 			at, first := s.First, slot
 			for ; len(parts) > 0 && parts[0].Rows == s.Rows; parts = parts[1:] {
 				r := parts[0]
-				if r.First != at || r.Last > s.Last || r.slot != spec.NoSlot && r.slot != slot || (r.slot == spec.NoSlot) != (r.Span == s) {
+				if r.First != at || r.Last > s.Last || r.slot != spec.NoSlot && r.slot != slot ||
+					(r.slot == spec.NoSlot) != (r.Span == s) {
 					t.Fatalf("record %+v of panel %+v, of which %d to %d is done, slots to %d", r, s, s.First, at, slot)
 				}
-				if n := r.Last - r.First; r.slot != spec.NoSlot && (int64(n) >= e.Stats.Cut+maskWord || r.Last < s.Last && (n%maskWord != 0 || n < leastPart/4)) {
+				if n := r.Last - r.First; r.slot != spec.NoSlot &&
+					(int64(n) >= e.Stats.Cut+maskWord || r.Last < s.Last && (n%maskWord != 0 || n < leastPart/4)) {
 					t.Fatalf("a part of %d vectors; panels are cut from %d on", n, e.Stats.Cut)
 				}
 				if at = r.Last; r.slot != spec.NoSlot {
@@ -112,8 +114,8 @@ func TestUniformIsWhole(t *testing.T) {
 	}
 }
 
-// TestLaunchWork: sums of parts are added up by a second pass, whose workspace has room for them; where that would be too large, panels are
-// taken whole.
+// TestLaunchWork: sums of parts are added up by a second pass, whose workspace has room for them; where that would be
+// too large, panels are taken whole.
 func TestLaunchWork(t *testing.T) {
 	v := Scalar("cvse", 8, 0)
 	wgpu := &spec.Variant{Code: backend.CodeWGSL, Local: v.Local, Shape: v.Shape}
@@ -140,9 +142,12 @@ func TestLaunchWork(t *testing.T) {
 		{"a device that binds enough", wgpu, 100, 1 << 20, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := spec.Problem{M: 40, K: 9004, N: test.n, LDB: test.n, LDC: test.n, Out: dtype.F32, Caps: backend.Caps{MaxBinding: test.limit}}
+			p := spec.Problem{M: 40, K: 9004, N: test.n, LDB: test.n, LDC: test.n, Out: dtype.F32,
+				Caps: backend.Caps{MaxBinding: test.limit}}
 			var params []Params
-			l, err := Launch(test.v, e, p, func(n int) ([3]uint32, error) { return [3]uint32{uint32(n), 1, 1}, nil }, func(x Params) []byte {
+			l, err := Launch(test.v, e, p, func(n int) ([3]uint32, error) {
+				return [3]uint32{uint32(n), 1, 1}, nil
+			}, func(x Params) []byte {
 				params = append(params, x)
 				return nil
 			})
@@ -153,7 +158,8 @@ func TestLaunchWork(t *testing.T) {
 				t.Fatalf("%d passes, want %d", len(l.Passes), test.passes)
 			}
 			if test.passes == 1 {
-				if x := params[0]; x.Panels != 5 || int(x.Start) != w.Parts || l.Workspace != spec.NoWorkspace || l.Passes[0].Groups[0] != 5 {
+				if x := params[0]; x.Panels != 5 || int(x.Start) != w.Parts || l.Workspace != spec.NoWorkspace ||
+					l.Passes[0].Groups[0] != 5 {
 					t.Errorf("%+v on %v, a workspace of %d bytes", x, l.Passes[0].Groups, l.Workspace)
 				}
 				return
@@ -166,7 +172,8 @@ func TestLaunchWork(t *testing.T) {
 				t.Errorf("first %+v", x)
 			}
 			x, groups := params[1], l.Passes[1].Groups
-			if x.Phase != 1 || x.Panels != 1 || int(x.Start) != w.Parts+w.Panels || int(groups[1]*v.Local[0]) < 8*ld/4 || test.n > 0 && groups[0] != 1 {
+			if x.Phase != 1 || x.Panels != 1 || int(x.Start) != w.Parts+w.Panels || int(groups[1]*v.Local[0]) < 8*ld/4 ||
+				test.n > 0 && groups[0] != 1 {
 				t.Errorf("second %+v on %v", x, groups)
 			}
 		})

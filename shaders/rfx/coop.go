@@ -55,7 +55,8 @@ func (c coop) variant(p rfx.P) *spec.Variant {
 		},
 		Local: spec.Line(c.Sub * c.subs), Sub: c.Sub, Matrix: true,
 		Consts: []spec.Const{
-			constant("LOCAL", 0, c.Sub*c.subs), constant("V", 1, c.rows()), constant("TM", 2, c.M), constant("TN", 3, c.N), constant("TK", 4, c.K),
+			constant("LOCAL", 0, c.Sub*c.subs), constant("V", 1, c.rows()), constant("TM", 2, c.M), constant("TN", 3, c.N),
+			constant("TK", 4, c.K),
 			constant("SWAP", 5, spec.Flag(c.swap)), constant("COLS", 6, c.cols), constant("SUBS", 7, c.subs),
 			constant("SHARED", 8, c.sharedWords(p)), spec.Define("BITS", uint32(p)), spec.Define("WARPS", 1),
 		},

@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// sizes are what of a variant decides how matrices are packed: their precision, the rows of a panel (0: there are none), and
-// whether rows are in tiledcsr's order.
+// sizes are what of a variant decides how matrices are packed: their precision, the rows of a panel (0: there are
+// none), and whether rows are in tiledcsr's order.
 type sizes struct {
 	p        rfx.P
 	v        int

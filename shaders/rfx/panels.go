@@ -45,7 +45,8 @@ func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
 	return sizes{p: p, v: 8}.sized(spec.PTX(fmt.Sprintf("cuda_panels_p%d", p), spec.Variant{
 		Entry: "rfx", Local: spec.Line(32 * warps),
 		Consts: []spec.Const{
-			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("STEP", step), spec.Define("WARPS", warps), spec.Define("STAGES", stages), spec.Define("COLS", 64),
+			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("STEP", step), spec.Define("WARPS", warps),
+			spec.Define("STAGES", stages), spec.Define("COLS", 64),
 		},
 		Need: spec.Need{Shapes: []backend.MatrixShape{spec.Shape(16, 8, step, dtype.S8)}},
 		Unit: spec.Unit{Source: "panel.cu"}, Shape: warps,
@@ -55,8 +56,8 @@ func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
 // mostVectors is what a piece of a panel may have: every sum of products of digits fits 32 bits, whatever they are.
 const mostVectors = 1<<15 - rfx.Tile
 
-// packPanels encodes a in a variant's panels of v rows; panels of more than longest vectors are done in pieces. The words of
-// the array rows are, behind what pack puts first,
+// packPanels encodes a in a variant's panels of v rows; panels of more than longest vectors are done in pieces. The
+// words of the array rows are, behind what pack puts first,
 //
 //	items   5 + v words  of each piece or panel, the longest first: the word of its first vector's column, its first
 //	                     tile and how many there are, the first row of part, the rows of part from one of its rows to
@@ -118,7 +119,8 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 }
 
 // panels returns a in panels as a variant has them, the ranges of their rows, and which rows these are.
-func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, variant *spec.Variant) (m *cvse.Matrix[T], listRanges []rfx.Range, order []uint32, err error) {
+func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
+	variant *spec.Variant) (m *cvse.Matrix[T], listRanges []rfx.Range, order []uint32, err error) {
 	if order, err = rowOrder(a, variant); err != nil {
 		return nil, nil, nil, fmt.Errorf("kernel rfx: %w", err)
 	}
@@ -147,7 +149,8 @@ func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	for i := range numbers {
 		numbers[i] = uint32(i) + 1
 	}
-	numbered := &formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: ptr, ColIdx: idx, Val: backend.View[float32](backend.Bytes(numbers))}
+	numbered := &formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: ptr, ColIdx: idx,
+		Val: backend.View[float32](backend.Bytes(numbers))}
 	m, _, _, err := panels(numbered, make([]rfx.Range, rows), variant)
 	if err != nil {
 		return nil, err

@@ -66,27 +66,28 @@ type params struct {
 	n             uint32
 	ldb, ldc, ldq uint32
 	first         uint32 // word of q's rows
-	heavy         uint32 // word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
-	columns       uint32 // word of rows' columns of the entries
-	pieces        uint32
-	items         uint32 // of this phase: pieces and rows, or rows in pieces
-	width         uint32 // of the grid in x
-	per           uint32 // items of one workgroup
-	longest       uint32 // rows with more entries are in pieces
-	shape         uint32 // four bytes: see packed
-	store         uint32 // see spec.Problem.StoreWord; and scaled
-	alpha, beta   uint32 // bits of f32
+	// word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
+	heavy       uint32
+	columns     uint32 // word of rows' columns of the entries
+	pieces      uint32
+	items       uint32 // of this phase: pieces and rows, or rows in pieces
+	width       uint32 // of the grid in x
+	per         uint32 // items of one workgroup
+	longest     uint32 // rows with more entries are in pieces
+	shape       uint32 // four bytes: see packed
+	store       uint32 // see spec.Problem.StoreWord; and scaled
+	alpha, beta uint32 // bits of f32
 }
 
-// packed puts four numbers into a word, from the lowest byte on: across, lanes side by side; along, lanes that take entries
-// in turn (both powers of two); the phase, 0 for rows and pieces, 1 for the sums of pieces; the type of values and b,
-// 0 f32, 1 f16, 2 bf16.
+// packed puts four numbers into a word, from the lowest byte on: across, lanes side by side; along, lanes that take
+// entries in turn (both powers of two); the phase, 0 for rows and pieces, 1 for the sums of pieces; the type of values
+// and b, 0 f32, 1 f16, 2 bf16.
 func (s shape) packed(phase uint32, t dtype.Type) uint32 {
 	return uint32(s.across) | uint32(s.along)<<8 | phase<<16 | include.Number(t)<<24
 }
 
-// scaled is set in the parameter store where alpha is not 1 or beta not 0. So kernels that find 0 there store the rounded
-// sum as it is.
+// scaled is set in the parameter store where alpha is not 1 or beta not 0. So kernels that find 0 there store the
+// rounded sum as it is.
 const scaled = 1 << 16
 
 func storeWord(p spec.Problem) uint32 {
@@ -127,8 +128,8 @@ func byRows() []*spec.Variant {
 // Kind is what a matrix is encoded in.
 type Kind int
 
-// The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit integers;
-// panels of rows in the order of format tiledcsr.
+// The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
+// integers; panels of rows in the order of format tiledcsr.
 const (
 	Rows Kind = iota
 	Panels
@@ -240,9 +241,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
 			n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
-			heavy: heavy, columns: m.Columns, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: m.Longest,
-			shape: s.packed(number, m.Type),
-			store: storeWord(p), alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
+			heavy: heavy, columns: m.Columns, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per),
+			longest: m.Longest,
+			shape:   s.packed(number, m.Type),
+			store:   storeWord(p), alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
 		})})
 		return nil
 	}

@@ -102,7 +102,8 @@ func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Varia
 		}
 	}
 	ldb := (n + 7) &^ 7
-	l, err := k.LaunchSuited(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
+	l, err := k.LaunchSuited(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1,
+		Caps: dev.Caps()})
 	must(err)
 	var args []backend.Buffer
 	arg := func(data []byte) {
@@ -144,7 +145,8 @@ func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Varia
 }
 
 // Launches returns the passes of a launch of k for a device; the kernels live as long as the benchmark.
-func Launches(b *testing.B, dev backend.Device, k *spec.Program, l spec.Launch, args ...backend.Buffer) []backend.Launch {
+func Launches(b *testing.B, dev backend.Device, k *spec.Program, l spec.Launch,
+	args ...backend.Buffer) []backend.Launch {
 	b.Helper()
 	var launches []backend.Launch
 	for _, p := range l.Passes {
@@ -157,7 +159,8 @@ func Launches(b *testing.B, dev backend.Device, k *spec.Program, l spec.Launch, 
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { kern.Close() })
-		launches = append(launches, backend.Launch{Kernel: kern, Groups: p.Groups, Args: args, Params: p.Params, Maps: p.Maps})
+		launches = append(launches, backend.Launch{Kernel: kern, Groups: p.Groups, Args: args, Params: p.Params,
+			Maps: p.Maps})
 	}
 	return launches
 }

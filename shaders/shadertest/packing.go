@@ -88,7 +88,8 @@ func (s *Suite) launch(t *testing.T) {
 func (s *Suite) exact(t *testing.T, v *spec.Variant, e *spec.Packed) {
 	t.Helper()
 	for _, n := range []int{1, 8, 33, 64, 200, 1000} {
-		p := spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: v.Sums(), Caps: backend.Caps{Units: 132}}
+		p := spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: v.Sums(),
+			Caps: backend.Caps{Units: 132}}
 		l, err := s.Format.Launch(v, e, p)
 		if err != nil {
 			if !errors.Is(err, backend.ErrUnsupported) {

@@ -1,5 +1,5 @@
-// Package shadertest runs kernels in tests, on every device that this build finds: Suite is what the tests of all formats
-// have in common, Case a product with a known answer. Its functions are for one goroutine.
+// Package shadertest runs kernels in tests, on every device that this build finds: Suite is what the tests of all
+// formats have in common, Case a product with a known answer. Its functions are for one goroutine.
 package shadertest
 
 import (
@@ -24,8 +24,8 @@ import (
 
 // Each calls f as a subtest with an opened device of each driver that has one. A driver that has
 // none is logged; at least one device must be there. Where CompileOnly, there is the Vulkan device alone.
-// A device stays open for the tests that follow, with the kernels that Run has loaded: to compile them takes longer than
-// to run them.
+// A device stays open for the tests that follow, with the kernels that Run has loaded: to compile them takes longer
+// than to run them.
 func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	t.Helper()
 	ctx, ran := context.Background(), 0
@@ -64,8 +64,8 @@ func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 // there (tools/softvk/run --amd): kernels load, but there is no memory and nothing runs.
 func CompileOnly() bool { return os.Getenv("SPMM_SOFTVK") == "amd" }
 
-// ForeignShapes tells whether to run tiles of other vendors' matrix units on a driver that computes any: it takes minutes to
-// compile them. Package conformance runs some of them in any case.
+// ForeignShapes tells whether to run tiles of other vendors' matrix units on a driver that computes any: it takes
+// minutes to compile them. Package conformance runs some of them in any case.
 func ForeignShapes() bool { return os.Getenv("SPMM_SHAPES") == "all" }
 
 // Variants returns the variants of k that the device runs.
@@ -74,12 +74,13 @@ func Variants(dev backend.Device, k *spec.Program) []*spec.Variant { return met(
 // Forms returns the forms of the variants of k that the device runs, see spec.WithEpilogues.
 func Forms(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Forms()) }
 
-// met returns those of vs that the device runs. SPMM_SOURCE, the name of a source without its ending, leaves out those of
-// other sources, but for Go functions.
+// met returns those of vs that the device runs. SPMM_SOURCE, the name of a source without its ending, leaves out those
+// of other sources, but for Go functions.
 func met(dev backend.Device, vs []*spec.Variant) []*spec.Variant {
 	source := os.Getenv("SPMM_SOURCE")
 	other := func(v *spec.Variant) bool {
-		return source != "" && v.Code != backend.CodeGo && strings.TrimSuffix(v.Unit.Source, path.Ext(v.Unit.Source)) != source
+		return source != "" && v.Code != backend.CodeGo &&
+			strings.TrimSuffix(v.Unit.Source, path.Ext(v.Unit.Source)) != source
 	}
 	return slices.DeleteFunc(slices.Clone(vs), func(v *spec.Variant) bool { return other(v) || !v.Met(dev.Caps()) })
 }
@@ -114,7 +115,8 @@ func Run(t testing.TB, dev backend.Device, k *spec.Program, l spec.Launch, args 
 	for _, p := range l.Passes {
 		loaded, err := load(dev, k, p.Variant)
 		must(err)
-		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: bufs, Params: p.Params, Maps: p.Maps})
+		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: bufs, Params: p.Params,
+			Maps: p.Maps})
 	}
 	_, err := dev.Run(ctx, launches...)
 	must(err)
@@ -210,7 +212,8 @@ func param(k *spec.Program, p spec.Pass, name string) []byte {
 // Multiply encodes a for a variant and multiplies: c is updated as p says. Where p has no Caps it
 // takes the device's, where it has no Out, F32. bias is that of its Epilogue, nil if there is none. Each of change is
 // applied to the launch.
-func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, b, bias, c []byte, p spec.Problem, change ...func(*spec.Launch)) {
+func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, b, bias, c []byte,
+	p spec.Problem, change ...func(*spec.Launch)) {
 	t.Helper()
 	e, err := k.Encode(a, v)
 	if err != nil {

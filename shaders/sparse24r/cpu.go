@@ -25,7 +25,8 @@ func cpuVariants() []*spec.Variant {
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
 		vs = append(vs, nm.Plain(spec.CPU("cpu_"+t.String(), t, f,
-			spec.Define("PACK", nm.PlainPack), spec.Define("ROWS", cpuRows), spec.Define("COLS", cpuCols)), cpuKind, cpuRows, cpuCols))
+			spec.Define("PACK", nm.PlainPack), spec.Define("ROWS", cpuRows), spec.Define("COLS", cpuCols)), cpuKind, cpuRows,
+			cpuCols))
 	}
 	return vs
 }
@@ -51,7 +52,8 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		p := spec.View[params](block)
 		x := operands[T]{
-			Sizes: p.Sizes(), values: backend.View[T](args[0]), places: backend.View[uint32](args[1]), mask: backend.View[uint32](args[2]),
+			Sizes: p.Sizes(), values: backend.View[T](args[0]), places: backend.View[uint32](args[1]),
+			mask: backend.View[uint32](args[2]),
 			rest: backend.View[uint32](args[argRest]), panels: int(p.panels),
 		}
 		x.restValues, x.rest = x.values[int(x.rest[0])*step:], x.rest[1:]

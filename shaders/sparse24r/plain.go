@@ -21,7 +21,8 @@ func plainVariants(code backend.Code, prefix string, unit func(dtype.Type) spec.
 		vs = append(vs, nm.Plain(&spec.Variant{
 			Name: prefix + "_" + t.String(), In: t, Code: code, Entry: "main", Local: [3]uint32{plainLocal, 1, 1},
 			Consts: []spec.Const{
-				{Name: "LOCAL", ID: 0, Value: plainLocal}, {Name: "LANES", ID: 1, Value: plainLanes}, spec.Define("PACK", nm.PlainPack),
+				{Name: "LOCAL", ID: 0, Value: plainLocal}, {Name: "LANES", ID: 1, Value: plainLanes},
+				spec.Define("PACK", nm.PlainPack),
 				spec.Define("ROWS", plainLocal/plainLanes), spec.Define("COLS", 4*plainLanes),
 			},
 			Unit: unit(t),

@@ -1,9 +1,10 @@
-// Package sparse24r multiplies from 2:4 with a remainder (package formats/sparse24r): C = (Pairs + Rest)·B, each output in one go.
+// Package sparse24r multiplies from 2:4 with a remainder (package formats/sparse24r): C = (Pairs + Rest)·B, each output
+// in one go.
 //
-// On CUDA the kernels of package nm for 2:4 multiply Pairs on sparse tensor cores, and, before they store a tile, each warp adds
-// the product of its panels of Rest on dense ones, to the sums that it holds: remainder.cuh. All other variants take the entries
-// of a row one by one, those of Pairs that the mask names and then those of Rest, so that what they skip costs them little
-// more than reading the mask.
+// On CUDA the kernels of package nm for 2:4 multiply Pairs on sparse tensor cores, and, before they store a tile, each
+// warp adds the product of its panels of Rest on dense ones, to the sums that it holds: remainder.cuh. All other
+// variants take the entries of a row one by one, those of Pairs that the mask names and then those of Rest, so that
+// what they skip costs them little more than reading the mask.
 //
 // Structural zeros never touch B. The slots of tensor cores that hold no entry are multiplied like all others, which is
 // right as long as B is finite. An output that is not finite is computed again from the entries alone.
@@ -32,7 +33,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "sparse24r", Args: spec.FormatArgs("values T", "places u32", "mask u32", "rest u32"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), splits),
+		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+			splits),
 	},
 	Slots:  func(rows, cols int) int64 { return int64(rows) * int64(cols) / 2 },
 	Encode: spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
@@ -45,8 +47,8 @@ const (
 	argB    = 4
 )
 
-// splits tells that a variant has a second form for epilogues: on warpgroup instructions they would cost products without one
-// 8 to 43 %.
+// splits tells that a variant has a second form for epilogues: on warpgroup instructions they would cost products
+// without one 8 to 43 %.
 func splits(v *spec.Variant) bool { return v.Need.Exact }
 
 // params is the parameter block.
@@ -77,7 +79,8 @@ func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Pa
 	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, v.Tile.Rows)), Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{
-			spec.NewArray("values", all), spec.NewArray("places", places), spec.NewArray("mask", m.Pairs.Mask), spec.NewArray("rest", restArray(m, first)),
+			spec.NewArray("values", all), spec.NewArray("places", places), spec.NewArray("mask", m.Pairs.Mask),
+			spec.NewArray("rest", restArray(m, first)),
 		},
 	}
 	if nm.Order(v) == nm.PlainPack { // entries alone are multiplied
@@ -92,8 +95,8 @@ func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Pa
 // step is the values of 16 vectors of the remainder.
 const step = sparse24r.PanelRows * sparse24r.PanelRows
 
-// join returns the values of both parts as one array, in place if there is room, those of the remainder in an order and from a
-// whole step on: the number of that step.
+// join returns the values of both parts as one array, in place if there is room, those of the remainder in an order and
+// from a whole step on: the number of that step.
 func join[T formats.Value](pairs, rest []T, order func(to, from []T)) (values []T, first int) {
 	first = spec.Ceil(len(pairs), step)
 	n := first * step
@@ -106,13 +109,14 @@ func join[T formats.Value](pairs, rest []T, order func(to, from []T)) (values []
 // plainOrder is that of the format.
 func plainOrder[T formats.Value](to, from []T) { copy(to, from) }
 
-// restArray is the remainder but for its values, for P panels and Q vectors: its first step (see join), VecPtr (P + 1 words), ColInd (Q),
-// Mask (Q/2: the rows of two vectors to a word).
+// restArray is the remainder but for its values, for P panels and Q vectors: its first step (see join), VecPtr (P + 1
+// words), ColInd (Q), Mask (Q/2: the rows of two vectors to a word).
 func restArray[T formats.Value](m *sparse24r.Matrix[T], first int) []uint32 {
 	return slices.Concat([]uint32{uint32(first)}, m.Rest.VecPtr, m.Rest.ColInd, m.Rest.Mask)
 }
 
-// fragments writes the remainder's values by steps of 16 vectors, in the order in which lanes hold operand A of mma.m16n8k16.
+// fragments writes the remainder's values by steps of 16 vectors, in the order in which lanes hold operand A of
+// mma.m16n8k16.
 func fragments[T formats.Value](to, from []T) {
 	var steps sync.WaitGroup
 	const share = 256 * step

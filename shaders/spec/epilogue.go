@@ -95,9 +95,10 @@ func (e Epilogue) word() uint32 {
 	return uint32(e.Bias)<<2 | uint32(e.Activation)<<4 | e.BiasShift<<8
 }
 
-// WithEpilogues gives the variants for CUDA code for epilogues, which EPILOGUE stands for in their sources, and returns them.
-// A variant that splits tells of gets a second form for it, `_epilogue`, and has none itself: with it, ptxas schedules some
-// kernels' loops up to a fifth slower, whether it is called or inline. All others have it in their one form.
+// WithEpilogues gives the variants for CUDA code for epilogues, which EPILOGUE stands for in their sources, and returns
+// them. A variant that splits tells of gets a second form for it, `_epilogue`, and has none itself: with it, ptxas
+// schedules some kernels' loops up to a fifth slower, whether it is called or inline. All others have it in their one
+// form.
 func WithEpilogues(vs []*Variant, splits func(*Variant) bool) []*Variant {
 	for _, v := range vs {
 		if v.Code != backend.CodePTX {

@@ -142,7 +142,8 @@ func needs(vs []*Variant) []string {
 	}
 	var s []string
 	if all.Arch > 0 {
-		s = append(s, fmt.Sprintf("compute capability %d.%d", all.Arch/10, all.Arch%10)+pick(all.Exact, " alone", " or higher"))
+		s = append(s, fmt.Sprintf("compute capability %d.%d", all.Arch/10, all.Arch%10)+pick(all.Exact, " alone",
+			" or higher"))
 	}
 	if matrix {
 		s = append(s, "MMA "+strings.Join(shapes, " or "))
@@ -163,7 +164,8 @@ func Backend(c backend.Code) string {
 	}[c]
 }
 
-// Wrap returns text behind a prefix, in lines of at most width columns; those after the first begin with as many spaces.
+// Wrap returns text behind a prefix, in lines of at most width columns; those after the first begin with as many
+// spaces.
 func Wrap(prefix, text string, width int) string {
 	var b strings.Builder
 	line := prefix

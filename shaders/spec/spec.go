@@ -1,7 +1,7 @@
 // Package spec is the one place where a kernel says how it is launched. A Program is its argument order, parameter
-// block, and variants: what each needs of a device, its constants and its code. A Format is a program with functions that
-// pack a matrix for it and lay out its launch. CUDA, GLSL and WGSL sources read the same table (Program.CUDA, GLSL and
-// WGSL write its declarations), and a test holds the compiled code against it.
+// block, and variants: what each needs of a device, its constants and its code. A Format is a program with functions
+// that pack a matrix for it and lay out its launch. CUDA, GLSL and WGSL sources read the same table (Program.CUDA, GLSL
+// and WGSL write its declarations), and a test holds the compiled code against it.
 package spec
 
 import (
@@ -17,8 +17,8 @@ import (
 type Program struct {
 	// Name is that of the kernel's folder; of a format, its name on the command line.
 	Name string
-	// Args names the buffers in order; a format's arrays first, then "b", "bias", "c". The bias of an Epilogue has elements
-	// of f32. Where there is none, any buffer that is only read is bound in its place, such as B.
+	// Args names the buffers in order; a format's arrays first, then "b", "bias", "c". The bias of an Epilogue has
+	// elements of f32. Where there is none, any buffer that is only read is bound in its place, such as B.
 	Args []Arg
 	// Params is the parameter block, in order; each field is 4 bytes. See the function Params.
 	Params []Param
@@ -58,8 +58,8 @@ type Format struct {
 	// Suited, if set, returns the variant that multiplies fastest in a problem what is packed for v. Of the problem it
 	// looks at sizes, orders and Caps.
 	Suited func(v *Variant, e *Packed, p Problem) *Variant
-	// Remake, if set, returns a variant for cooperative matrices made over for subgroups of another size, nil if it cannot be.
-	// Without it a workgroup has as many subgroups as before. A software driver runs other vendors' matrix shapes so.
+	// Remake, if set, returns a variant for cooperative matrices made over for subgroups of another size, nil if it cannot
+	// be. Without it a workgroup has as many subgroups as before. A software driver runs other vendors' matrix shapes so.
 	Remake func(v *Variant, sub uint32) *Variant
 }
 
@@ -136,7 +136,8 @@ type Variant struct {
 	AnyOrder bool
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
 	Tight bool
-	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for all.
+	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for
+	// all.
 	Together int
 	// Epilogue is the form that launches with an epilogue take, see WithEpilogues; nil: the variant itself.
 	Epilogue *Variant
@@ -160,8 +161,8 @@ func (v *Variant) For(p Problem) *Variant {
 	return v
 }
 
-// ForBatches is For where the form for epilogues stores C in batches (shaders/include/store_batches.cuh): it also reads C
-// faster where it is kept in part.
+// ForBatches is For where the form for epilogues stores C in batches (shaders/include/store_batches.cuh): it also reads
+// C faster where it is kept in part.
 func (v *Variant) ForBatches(p Problem) *Variant {
 	if v.Epilogue != nil && p.Beta != 0 && p.LDC%4 == 0 {
 		return v.Epilogue
@@ -233,10 +234,12 @@ func (v *Variant) Met(c backend.Caps) bool {
 	if v.Code != c.Code || v.Need.Arch > c.Arch || v.Need.Exact && v.Need.Arch != c.Arch {
 		return false
 	}
-	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.F64 && !c.F64 || v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
+	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.F64 && !c.F64 ||
+		v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
 		return false
 	}
-	if v.Sub != 0 && (v.Sub < c.SubgroupMin || v.Sub > c.SubgroupMax || !c.SubgroupPinned && c.SubgroupMin != c.SubgroupMax) {
+	if v.Sub != 0 && (v.Sub < c.SubgroupMin || v.Sub > c.SubgroupMax || !c.SubgroupPinned &&
+		c.SubgroupMin != c.SubgroupMax) {
 		return false
 	}
 	for _, s := range v.Need.Shapes {
@@ -302,9 +305,9 @@ func (e *Packed) Bytes() (n int64) {
 }
 
 // Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
-// variant's storage type, LDB a multiple of 8 (or TightLD, for variants that are Tight) with all K·LDB elements present (columns past N may
-// hold anything), C row-major. Other layouts are brought into this form by package plan, except for variants that take
-// any order: a column-major B has all LDB·N elements, of which those past row K may hold anything.
+// variant's storage type, LDB a multiple of 8 (or TightLD, for variants that are Tight) with all K·LDB elements present
+// (columns past N may hold anything), C row-major. Other layouts are brought into this form by package plan, except for
+// variants that take any order: a column-major B has all LDB·N elements, of which those past row K may hold anything.
 type Problem struct {
 	M, K, N     int
 	LDB, LDC    int
@@ -318,8 +321,9 @@ type Problem struct {
 // Launch is how a variant runs on a problem: passes one after the other, with the same arguments.
 type Launch struct {
 	Passes []Pass
-	// Workspace, if positive, asks for a scratch buffer of that many bytes as the last argument: the program's, or of variants
-	// that have Workspace one more. One of NoWorkspace bytes is bound, as the code has an argument for it, but neither read nor written.
+	// Workspace, if positive, asks for a scratch buffer of that many bytes as the last argument: the program's, or of
+	// variants that have Workspace one more. One of NoWorkspace bytes is bound, as the code has an argument for it, but
+	// neither read nor written.
 	Workspace int64
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-var cuda = append(append(halves(dtype.F16), halves(dtype.BF16)...), panel.TF32("tiledcsr", 0), panel.Scalar("tiledcsr", 8, 0))
+var cuda = append(append(halves(dtype.F16), halves(dtype.BF16)...), panel.TF32("tiledcsr", 0),
+	panel.Scalar("tiledcsr", 8, 0))
 
 // halves are the variants for a type of 16 bits.
 func halves(t dtype.Type) []*spec.Variant {

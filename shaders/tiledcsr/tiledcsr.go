@@ -1,6 +1,6 @@
 // Package tiledcsr multiplies from Tiled-CSR (package formats/tiledcsr) with the kernels of package panel: a
-// group of rows is a panel, its columns come in whole tiles, and the work list says which rows of C are its own. Heavy groups are cut into
-// parts on GPUs.
+// group of rows is a panel, its columns come in whole tiles, and the work list says which rows of C are its own. Heavy
+// groups are cut into parts on GPUs.
 //
 // Workgroups are ordered as in the paper's 3D grid (§IV-B): columns of C are cut into strips; within a strip
 // the blocks of columns of one group come next to each other, then those of the next group; then
@@ -30,7 +30,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "tiledcsr", Args: panel.Args,
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cuda, panel.Vulkan(0), panel.WebGPU(0), panel.CPU(locate, 0)), panel.Splits),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, panel.Vulkan(0), panel.WebGPU(0), panel.CPU(locate, 0)),
+			panel.Splits),
 	},
 	Encode: encode, Adopt: adopt, Launch: launch,
 }
@@ -72,7 +73,8 @@ func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Packed
 	e.Stats = m.Stats()
 	panels := make([]panel.Span, len(m.TilePtr)-1)
 	for g := range panels {
-		panels[g] = panel.Span{First: tiledcsr.TileCols * m.TilePtr[g], Last: tiledcsr.TileCols * m.TilePtr[g+1], Rows: uint32(g * m.Height)}
+		panels[g] = panel.Span{First: tiledcsr.TileCols * m.TilePtr[g], Last: tiledcsr.TileCols * m.TilePtr[g+1],
+			Rows: uint32(g * m.Height)}
 	}
 	return e, panel.Lists(e, v, panels, m.RowIdx, m.ColIdx, m.Values, m.Mask)
 }

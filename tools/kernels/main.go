@@ -33,8 +33,8 @@ Generated from the tables in ` + "`shaders/NAME`" + ` by ` + "`go run ./tools/ke
 
 A format has several kernels for each API. The device, the packed matrix and the number of columns decide which of them
 multiplies; a report names it, as ` + "`dense/hopper 128×192`" + `. ` + "`spmmrun --variant FORMAT/KERNEL[/TILE]`" + ` asks for one, and
-` + "`spmmrun kernels`" + ` prints this list. Tiles are rows by columns of C: split2 is split-K by two CTAs, cluster2 a cluster of
-two CTAs that share operands.
+` + "`spmmrun kernels`" + ` prints this list. Tiles are rows by columns of C: split2 is split-K by two CTAs,
+cluster2 a cluster of two CTAs that share operands.
 `
 
 // text is the file.
@@ -50,7 +50,8 @@ func text() string {
 			for _, line := range []struct {
 				name string
 				list []string
-			}{{"fastest", []string{x.When}}, {"source", links(k.Name, x.Sources)}, {"tiles", x.Tiles}, {"types", x.Types}, {"needs", x.Needs}} {
+			}{{"fastest", []string{x.When}}, {"source", links(k.Name, x.Sources)}, {"tiles", x.Tiles}, {"types", x.Types},
+				{"needs", x.Needs}} {
 				if len(line.list) > 0 {
 					b.WriteString(spec.Wrap("- ", line.name+": "+strings.Join(line.list, ", "), width))
 				}

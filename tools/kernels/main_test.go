@@ -32,7 +32,8 @@ func TestKinds(t *testing.T) {
 		}
 		seen := map[name]bool{}
 		for _, x := range k.Kinds() {
-			if x.Name == "" || x.Summary == "" || x.When == "" || len(x.Types) == 0 || (len(x.Sources) == 0) != (x.Code == backend.CodeGo) {
+			if x.Name == "" || x.Summary == "" || x.When == "" || len(x.Types) == 0 ||
+				(len(x.Sources) == 0) != (x.Code == backend.CodeGo) {
 				t.Errorf("%s/%s: %+v", k.Name, x.Name, x)
 			}
 			if seen[name{x.Name, x.Code}] {

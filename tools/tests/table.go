@@ -203,7 +203,8 @@ var table = []*run{
 	{
 		// What a program without C has: the library and the CPU's kernels.
 		name: "pure", set: setAll, config: pure, args: []string{"-test.short"}, env: []string{"SPMM_REQUIRE=cpu"},
-		packages: []string{".", "./comm/local", "./formats/...", "./portable/...", "./internal/plan/...", "./internal/many", "./shaders/..."},
+		packages: []string{".", "./comm/local", "./formats/...", "./portable/...", "./internal/plan/...", "./internal/many",
+			"./shaders/..."},
 	},
 	{
 		// NEON, and what an ARM processor may order otherwise.
