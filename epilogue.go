@@ -35,8 +35,8 @@ func ParseActivation(name string) (Activation, error) {
 	return 0, fmt.Errorf("activation %q: want none, relu, gelu or silu", name)
 }
 
-// Epilogue is what a multiplication does besides: C = act(alpha·A·B + beta·C + bias), in one pass over C. One of the
-// biases may be given; it has any element type, and must not be C. The zero Epilogue does nothing.
+// Epilogue adds a bias and an activation to a multiplication: C = act(alpha·A·B + beta·C + bias), in one pass over C.
+// One of the biases may be given; it has any element type, and must not be C. The zero Epilogue does nothing.
 //
 // In reproducible mode a bias and ReLU have one right answer to the last bit (docs/reproducible.md says which); the
 // other activations are refused there as ErrUnsupported.

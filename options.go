@@ -14,69 +14,72 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Options say how to prepare a matrix. The zero value picks everything. Options that are wrong, that exclude each
-// other or that a call cannot heed are its error, which names the option: none is ignored.
+// Options say how to prepare a matrix. The zero value chooses everything. No option is ignored: one that is wrong, that
+// excludes another, or that the call cannot use is an error that names it.
 type Options struct {
-	// Format is the sparse format on the device: one of Formats, or "auto" (also ""), which takes what
-	// was tuned for the matrix, or else predicts the fastest from its pattern and the device's measured
-	// speeds. PlanInfo.Why tells what decided.
+	// Format is the sparse format on the device: one of Formats, or "auto" (also ""). "auto" takes the format that was
+	// tuned for the matrix, else the one that it predicts to be fastest from A's pattern and the device's measured rates.
+	// PlanInfo.Why gives the reason.
 	Format string
-	// Precision is what products are computed with: dtype.F16, BF16, TF32, F32 or F64, whose sums are of 64 bits too; it
-	// is there in format csr on the CPU, CUDA and Vulkan, and in hrpb on the CPU and CUDA. The zero value is
-	// A's own type. In reproducible mode it is what A and B are rounded to before, and TF32 is F32.
+	// Precision is the type in which products are computed: dtype.F16, BF16, TF32, F32 or F64. The zero value is A's own
+	// type. Sums are float32, with F64 float64. F64 exists in format csr on the CPU, CUDA and Vulkan, and in hrpb on the
+	// CPU and CUDA. In reproducible mode A and B are rounded to Precision first, and TF32 means F32.
 	Precision dtype.Type
-	// Quantise rounds A's values to 8 bits, of dtype.S8 (integers) or dtype.E4M3, with a scale for each row and 128
-	// columns, as formats.Quantise does, which says what that loses. B is of f16 or bf16, and sums are of f32. Formats
-	// lanestream and dense have kernels for it; which devices, `spmmrun inspect` tells. A *formats.Quantised is multiplied
-	// with as it is, whether this is set or not. Reproducible mode, SetValues and Encode refuse.
+	// Quantise rounds A's values to 8 bits, dtype.S8 (integers) or dtype.E4M3, with a scale for each row and 128 columns.
+	// formats.Quantise documents the error. B is f16 or bf16, and sums are f32. Formats lanestream and dense have kernels
+	// for it; `spmmrun inspect` lists the devices. A *formats.Quantised is multiplied as it is, whether Quantise is set or
+	// not. Reproducible mode, SetValues and Encode are refused.
 	Quantise dtype.Type
-	// Cols is the number of columns of B to choose the format for, up to 2³¹−1; 0 means 128. Any number of
-	// columns can be multiplied. What is fastest for a few columns may be slower than dense for hundreds: a program that
-	// does both, and has memory for two copies of A, prepares two plans.
+	// Cols is the number of columns of B for which the format is chosen, up to 2³¹−1; 0 means 128. The plan multiplies any
+	// number of columns, but the fastest format for a few columns may be slower than dense for hundreds. A program that
+	// needs both, and has memory for two copies of A, prepares two plans.
 	Cols int
-	// Transpose multiplies with Aᵀ: C = alpha·Aᵀ·B + beta·C, B being M×N and C K×N for A of M×K. A is given as it is; it
-	// is transposed on the host, in time linear in its entries, rows and columns (a *formats.CSC is not: its arrays are
-	// those of its transpose). What PlanInfo and Packing tell, Rows, Cols and Stats included, is then of Aᵀ, and Encode
+	// Transpose computes C = alpha·Aᵀ·B + beta·C. A is M×K and is given as it is; B is M×N and C is K×N. The host
+	// transposes A in time linear in its entries, rows and columns; a *formats.CSC, whose arrays are those of its
+	// transpose, is used as it is. PlanInfo and Packing then describe Aᵀ (Rows, Cols and Stats included), and Encode
 	// returns Aᵀ.
 	Transpose bool
-	// Right puts A on the right: C = alpha·B·A + beta·C, B being N×K and C N×M for A of K×M; with Transpose too it is
-	// C = alpha·B·Aᵀ + beta·C. It serves layers that keep samples in rows, Y = X·W. Row-major B and C are row-major in
-	// memory as ever; the plan multiplies their transposes, which lie in the same memory, by that of A, which it packs:
-	// what PlanInfo and Packing tell is of the packed matrix, except for PlanInfo.Rows and Cols, and Encode returns it. N,
-	// which Cols, TensorsFor and Attainable take, is then a number of rows of B and C. Format dense takes them as they
-	// lie; for others they go through one pass over the data on the device, unless they are column-major. Patterns and
-	// panels are looked for along A's columns, which are the packed matrix's rows, and errors of formats number these:
-	// prune W for nm as nm.PruneDense(w.Transpose(), …).
+	// Right computes C = alpha·B·A + beta·C. A is K×M, B is N×K and C is N×M; with Transpose too, C = alpha·B·Aᵀ + beta·C.
+	// It serves layers that keep samples in rows, Y = X·W. N, which Cols, TensorsFor and Attainable take, is then the
+	// number of rows of B and C.
+	//
+	// The plan packs Aᵀ and computes Cᵀ: a row-major B is a column-major Bᵀ in the same memory. PlanInfo and Packing
+	// describe the packed matrix, except PlanInfo.Rows and Cols, and Encode returns it. Format dense reads a row-major B
+	// and C directly; other formats need one pass over the data on the device, unless B and C are column-major. Patterns
+	// and panels run along A's columns, the packed matrix's rows, and errors of formats number these: prune W for nm as
+	// nm.PruneDense(w.Transpose(), …).
 	Right bool
-	// Mode is Fast, or Reproducible for the same bits on every device. In the latter Format says how A is
-	// shared out where the device has matrix units for 8-bit integers: csr in rows, tiledcsr in panels of rows in its
-	// order, any other format in panels. All other devices take rows. The bits do not depend on it.
+	// Mode is Fast, or Reproducible for the same bits on every device. In reproducible mode Format says how A is divided
+	// among workgroups where the device has matrix units for 8-bit integers: csr by rows, tiledcsr by row panels in its
+	// order, any other format by row panels. All other devices divide it by rows. The bits do not depend on Format.
 	Mode Mode
-	// P is the precision of reproducible mode: 15, 23, 31, 47 or AutoP; 0 means 23. What is below about 2^-P of the
-	// largest element of its row of A or column of B is rounded to 0, so that outputs which have no larger product are
-	// lost: AutoP, the command's default, keeps all that can be kept.
+	// P is the precision of reproducible mode in bits: 15, 23, 31, 47 or AutoP; 0 means 23. Values below about 2^-P of the
+	// largest element of their row of A or column of B are rounded to 0, so that outputs without a larger product are
+	// lost. AutoP, the command's default, keeps all that can be kept.
 	P int
-	// Tune measures the formats that are predicted to be near the best, takes the fastest and remembers
-	// it in the user's cache folder: from then on auto takes it for this matrix, device, precision and
-	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare: the other
-	// calls multiply nothing.
+	// Tune measures the formats whose predicted times are near the best, takes the fastest and stores it in the user's
+	// cache folder: from then on "auto" takes it for this matrix, device, precision and Cols. It needs device memory for B
+	// and C. Only Prepare in fast mode takes it; other calls multiply nothing.
 	Tune bool
-	// Variant asks for a kernel of the format, KERNEL or KERNEL/TILE as `spmmrun kernels` lists them ("hopper",
-	// "hopper/128x192"): no other multiplies, and what it does not take is ErrUnsupported. A variant's own name
-	// (PlanInfo.Variant) has the matrix packed for it, and leaves the kernel to the product. For tests and comparisons.
+	// Variant selects a kernel of the format, KERNEL or KERNEL/TILE as `spmmrun kernels` lists them ("hopper",
+	// "hopper/128x192"). No other kernel multiplies, and a product that it cannot compute is ErrUnsupported. The name of a
+	// variant (PlanInfo.Variant) packs the matrix for that variant and leaves the kernel to the product. For tests and
+	// comparisons.
 	Variant string
 
-	// Split is how several devices share a product. Cols is that of all of B; Tune is refused there.
+	// Split says how several devices share a product. Options.Cols is then the number of columns of all of B. Tune is
+	// refused.
 	Split Split
-	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: what it has,
-	// and of several devices nine tenths of that. (Tensors that do not lie where they are needed take more.) Where a
-	// device's rows of A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the device
-	// in panels for each product, while the panel before is multiplied; new values are refused then. If there is no room
-	// for Cols columns, fewer are multiplied at a time (PlanInfo.Columns): Multiply takes any number, tensors must not
-	// have more.
+	// Memory is the number of bytes of each device that A, B, C and the workspace may use. 0 means all of the device's
+	// memory, of several devices nine tenths of it. Tensors that do not lie where the split needs them take more.
+	//
+	// If a device's rows of A do not fit together with B and C of Cols columns, they stay in the host's memory and are
+	// streamed: each product copies them to the device in panels, one while another is multiplied. SetValues is refused
+	// then. If Cols columns do not fit, fewer are multiplied at a time (PlanInfo.Columns): Multiply takes any number of
+	// columns, tensors must not have more than that.
 	Memory int64
-	// From says where B lies on several devices before each product, if not where it is needed: AutoSplit then counts what
-	// moving it takes, by the rate of the devices' link, which is measured once.
+	// From says where B lies on several devices before each product, if not where the split needs it. AutoSplit then adds
+	// the time to move B, by the rate of the link between the devices, which is measured once.
 	From Placement
 }
 

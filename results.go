@@ -48,9 +48,10 @@ type Streamed = struct {
 	Compute time.Duration // what the launches took
 }
 
-// PlanInfo is what there is to know of a prepared matrix.
+// PlanInfo describes a prepared matrix.
 type PlanInfo struct {
-	// of A as it is multiplied with: M and K, or with Options.Right K and M. With Options.Transpose, of Aᵀ
+	// Rows and Cols are those of A as it is multiplied: M and K, or with Options.Right K and M; with Transpose those of
+	// Aᵀ.
 	Rows, Cols int
 	NNZ        int64 // stored entries, zeros that are stored included
 	// Format is the format that the matrix is in on the device. In reproducible mode it is the one that the rows
@@ -59,16 +60,16 @@ type PlanInfo struct {
 	// Variant is the compiled form that the matrix is packed for. In reproducible mode with AutoP it names "auto" in
 	// place of a precision.
 	Variant string
-	// Kernel is what multiplies by Options.Cols columns: a kernel of the format, and its tile, as "hopper 128×192".
+	// Kernel is the kernel that multiplies by Options.Cols columns, with its tile, as "hopper 128×192".
 	Kernel string
-	// Why says what made it this format and variant. It reads behind the word "because".
+	// Why is the reason for this format and variant. It reads behind the word "because".
 	Why string
-	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. In reproducible mode it is the type
-	// that A and B are rounded to before they are brought to fixed point.
+	// Precision is the type in which products are computed: dtype.F16, BF16, TF32, F32 or F64. In reproducible mode it is
+	// the type to which A and B are rounded before they are converted to fixed point.
 	Precision dtype.Type
 	// Quantised is the type of A's values where they have scales, dtype.S8 or E4M3; else Invalid.
 	Quantised dtype.Type
-	// Stats are what the matrix takes on the device, in bytes and in work for each column of B.
+	// Stats are the matrix's bytes on the device and its work for each column of B.
 	Stats formats.Stats
 	// EncodeTime is how long packing on the host took, UploadTime the copy to the device.
 	EncodeTime, UploadTime time.Duration
@@ -94,15 +95,16 @@ type Bound struct {
 // Time is the attainable time: the largest of the three.
 func (b Bound) Time() time.Duration { return model.Bound(b).Time() }
 
-// Packing is a matrix as a kernel for a format takes it: what it stores and executes, and what a
-// multiplication is predicted to take. Prepare takes the least Predicted.
+// Packing describes a matrix that is packed for a format's kernel: the bytes that it stores, the work that it executes
+// and the predicted time of a multiplication. Prepare takes the packing with the least Predicted.
 type Packing struct {
 	Format    string
 	Variant   string     // that the matrix is packed for; "" if the device has none for the format
 	Kernel    string     // that multiplies by Options.Cols columns: see PlanInfo
 	Precision dtype.Type // what products are computed with
 	Stats     formats.Stats
-	// Items are the pieces of work that the kernel shares out among the device's units: rows, panels, parts of them.
+	// Items is the number of work items that the kernel divides among the device's units: rows, panels or segments of
+	// them.
 	Items int64
 	// Options are the format's parameters by name, as `spmmrun convert` takes them; nil if it has none.
 	Options map[string]int

@@ -18,15 +18,16 @@ import (
 // Formats returns the names that Options.Format takes besides "auto".
 func Formats() []string { return work.Formats() }
 
-// Plan is a sparse matrix on a device, or on several. Close it to free the device's memory. Its methods, and Multiply
+// Plan is a sparse matrix on one device or several. Close it to free the device's memory. Its methods, and Multiply
 // with it, may be called from any goroutine; multiplications with one plan run one after another.
 //
-// On several devices C has in reproducible mode the bits that one device computes. In fast mode, on devices of one
-// kind, it has them too with format csr, and on the CPU with all formats unless A is quantised: ByRows, and ByColumns
-// with N a multiple of 128 for each device. Else outputs may be summed in another order: kernels of other formats
-// depend on how many columns a launch has. So does a plan that streams (Options.Memory) as many columns as it takes at
-// a time, and B that comes from other devices comes in pieces of
-// 128. If a device fails the others stop, and the error names it.
+// On several devices, C in reproducible mode has the bits that one device computes. In fast mode it has the bits of one
+// device where the devices are of one kind, the format is csr (on the CPU: any format, unless A is quantised), and the
+// product is split ByRows, or ByColumns with a multiple of 128 columns for each device. Otherwise sums may be added in
+// another order, because kernels of other formats depend on the number of columns of a launch. Streaming
+// (Options.Memory) and B from other devices, which comes in chunks of 128 columns, change the order of sums too.
+//
+// If one device fails, the others stop, and the error names it.
 type Plan struct{ p many.Matrix }
 
 // matrix returns what package plan has prepared; nil for none.
@@ -38,11 +39,12 @@ func (p *Plan) matrix() many.Matrix {
 }
 
 // Prepare validates a, packs it into a format for the device and copies it there. a may be changed or dropped
-// afterwards. It is a *formats.CSR of any element type, a *formats.Dense, which is multiplied as a dense matrix unless
-// o asks for another format, or a matrix in another format: one that load.Open has read, say. If the device has a
-// kernel for the way in which that is packed, it is copied there as it is; else, or if o asks for another format or
-// precision, to tune, or for reproducible mode, it is decoded and packed again, as is what no kernel multiplies from: a
-// *formats.CSC, or with Options.Transpose any format but CSR.
+// afterwards. It is a *formats.CSR of any element type; a *formats.Dense, which is multiplied as a dense matrix unless
+// o asks for another format; or a matrix in another format, such as load.Open reads.
+//
+// A matrix in another format is copied as it is where the device has a kernel for its packing. It is decoded and packed
+// again where o asks for another format, another precision, Tune or reproducible mode, or where no kernel multiplies
+// from it: a *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
 	opt, err := o.with(a)
 	if err != nil {
@@ -58,10 +60,11 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 	return &Plan{p}, nil
 }
 
-// Info returns what was chosen for the matrix, why, and what it took.
+// Info returns the format and the variant that were chosen for the matrix, the reason, and the memory and time that it
+// took.
 func (p *Plan) Info() PlanInfo { return PlanInfo(p.p.Describe()) }
 
-// Parts returns what each of several devices holds; nil where the matrix is on a device by itself.
+// Parts returns a PlanInfo for each of several devices; nil where the plan is on one device.
 func (p *Plan) Parts() []PlanInfo {
 	var parts []PlanInfo
 	for _, i := range p.p.Parts() {
@@ -70,10 +73,12 @@ func (p *Plan) Parts() []PlanInfo {
 	return parts
 }
 
-// Attainable returns the least time a multiplication by n columns can take, C having elements of type out and not being
-// read, with an Epilogue if one is given: the roofline of the device for this plan. The first call on a device measures
-// it, which takes a fraction of a second; the result is kept in the user's cache folder, or in $SPMM_CACHE. Of several
-// devices it is that of the one which has the most to do, where everything lies where the split needs it.
+// Attainable returns the least time that a multiplication by n columns can take: the roofline of the device for this
+// plan. C has elements of type out and is not read (beta is 0). At most one Epilogue may be given.
+//
+// The first call on a device measures the device's rates, which takes a fraction of a second; they are kept in the
+// user's cache folder, or in $SPMM_CACHE. On several devices the result is that of the device with the most work, where
+// all operands lie where the split needs them.
 func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilogue) (Bound, error) {
 	ep, err := epilogue(e)
 	if err != nil {
@@ -83,11 +88,13 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilo
 	return Bound(b), err
 }
 
-// Multiply computes c = alpha·A·b + beta·c for data in the host's memory. alpha and beta are rounded to float32 unless
-// the plan's precision is dtype.F64, which sums in float64. b is K×N and c is M×N for A of M×K; with Options.Right it
-// is c = alpha·b·A + beta·c. c is not read where beta is 0, and may be b, which is copied before. After an error, which
-// a cancelled context is too, the contents of c are undefined. Timing.Host includes the copies to the device and back.
-// At most one Epilogue may be given.
+// Multiply computes c = alpha·A·b + beta·c for matrices in the host's memory. A is M×K, b is K×N and c is M×N; with
+// Options.Right it computes c = alpha·b·A + beta·c. alpha and beta are rounded to float32, unless the plan's precision
+// is dtype.F64, which sums in float64. c is not read where beta is 0. c may be b, which is copied first. At most one
+// Epilogue may be given.
+//
+// Timing.Host includes the copies to the device and back. After an error, such as that of a cancelled context, the
+// contents of c are undefined.
 func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float64, b *formats.Dense[T], beta float64,
 	c *formats.Dense[C], e ...Epilogue) (Timing, error) {
 	hb, err := host(b, "B")
@@ -121,16 +128,15 @@ func host[T formats.Value](d *formats.Dense[T], name string) (tensor.Dense, erro
 }
 
 // Run computes c = alpha·A·b + beta·c, or with Options.Right c = alpha·b·A + beta·c, for tensors on the plan's device,
-// in any element types and orders. c is not read where beta is 0, and must not be b. After an error, which a cancelled
-// context is too, the contents of c are undefined. At most one Epilogue may be given.
+// in any element types and orders. Shapes are those of Multiply. c is not read where beta is 0, and must not be b. At
+// most one Epilogue may be given. After an error, such as that of a cancelled context, the contents of c are undefined.
 func (p *Plan) Run(ctx context.Context, alpha float64, b Operand, beta float64, c Operand,
 	e ...Epilogue) (Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e...)
 }
 
-// Repeat is Run a number of times back to back, as a program that keeps the device busy does: it serves to
-// measure. With a beta other than 0 each run adds to the last one's c. On several devices, what has to move does so
-// once.
+// Repeat does Run `times` times back to back, for measurements. With a beta other than 0 each run adds to the c of the
+// run before. On several devices operands are moved once.
 func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand,
 	e ...Epilogue) (Timing, error) {
 	ep, err := epilogue(e)
@@ -145,34 +151,34 @@ func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, 
 // second call does nothing.
 func (p *Plan) Close() error { return p.p.Close() }
 
-// SetValues makes the elements of a tensor on the plan's device the values of A's entries: the pattern stays, and
-// nothing is chosen or packed again. values is 1×NNZ or NNZ×1 and of any type; it is rounded to nearest even where the
-// plan holds A in another. Infinities and NaN are values.
+// SetValues replaces the values of A's entries by the elements of a tensor on the plan's device. The pattern stays; the
+// format is not chosen anew and the matrix is not packed again. values is 1×NNZ or NNZ×1 and of any type; its elements
+// are rounded to nearest even where the plan holds A in another type. Infinities and NaN are values.
 //
-// The order is that in which A was given to Prepare, with Options.Transpose or Right too: the order of a CSR's Val, of
-// a CSC's Val, of what Sparse returns for any other format. Zeros that were stored are entries; what was not stored has
-// no value.
+// The order of values is the order of the matrix that was given to Prepare, also with Options.Transpose or Right: that
+// of a CSR's Val, of a CSC's Val, or of what Sparse returns for any other format. Stored zeros are entries.
 //
-// The first call finds the places of the entries, in about the time that packing took, and keeps them on the device:
-// 4 bytes an entry and a quarter of a byte for each slot of the format, on CUDA 8 bytes an entry; in reproducible mode
-// 4 bytes for each slot of a panel. (Formats that have the entries in their order need neither: csr, unless A is
-// transposed, is one.) Then the device does it all in one pass over the values, at the speed of memory, and in
-// reproducible mode one over ranges and one over integers more; repeated calls allocate nothing. With AutoP, which
-// decides the precision for each multiplication, values are read back, and the next multiplication encodes A again on
-// the host, without choosing. A plan in reproducible mode, or with Options.Transpose, keeps the pattern in the host's
-// memory: 4 bytes an entry and 8 a row.
+// The first call finds the slots of the entries, in about the time that packing took, and keeps a table of them on the
+// device: 4 bytes an entry and a quarter of a byte a slot, on CUDA 8 bytes an entry, in reproducible mode 4 bytes for
+// each slot of a panel. Formats that store the entries in A's order, such as csr without Transpose, need no table. Each
+// call then is one pass over the values at the speed of memory; reproducible mode takes one more pass over ranges and
+// one over integers. Repeated calls allocate nothing.
 //
-// SetValues waits for the multiplication in progress. After an error, which a cancelled context is too, A's values are
-// undefined until they are set again. Elements of values must not be written meanwhile.
+// With AutoP, which decides the precision for each multiplication, values are copied back to the host, and the next
+// multiplication encodes A there again without choosing. A plan in reproducible mode, or with Options.Transpose, keeps
+// the pattern in the host's memory: 4 bytes an entry and 8 a row.
 //
-// On several devices the values go through the host's memory. Where setting them fails midway, some devices may have
-// new values and others old ones: multiplications are refused then until a further call has set values.
+// SetValues waits for the multiplication in progress. values must not be written meanwhile. After an error, such as
+// that of a cancelled context, A's values are undefined until they are set again.
+//
+// On several devices the values go through the host's memory. If setting them fails midway, devices may hold old and
+// new values: multiplications are refused until a later call succeeds.
 func (p *Plan) SetValues(ctx context.Context, values Operand) error {
 	return p.p.SetValues(ctx, tensorOf(values))
 }
 
-// SetValues is Plan.SetValues for values in the host's memory, NNZ of them, which may be changed or dropped afterwards.
-// They are copied to the device.
+// SetValues is Plan.SetValues for NNZ values in the host's memory. They are copied to the device, and v may be changed
+// or dropped afterwards.
 func SetValues[T formats.Value](ctx context.Context, p *Plan, v []T) error {
 	return p.p.SetHostValues(ctx, values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(v)})
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
-// Tensor is a dense matrix on a device, or on several. Its contents are undefined until it is uploaded to or
-// multiplied into. Close it to free the device's memory.
+// Tensor is a dense matrix on one device or several. Its contents are undefined until it is uploaded to or multiplied
+// into. Close it to free the device's memory.
 //
-// On several devices it is row-major, and lies where its Placement says. Products take it wherever it lies; where that
-// is not where the plan's split needs it, it is moved: from device to device where these can, else through the host's
+// On several devices it is row-major and lies where its Placement says. Products take it wherever it lies. If the
+// plan's split needs it elsewhere it is moved: from device to device where the devices can, else through the host's
 // memory.
 //
-// Its methods may be called from any goroutine, and one tensor may be an operand of several plans at once. Reading
-// it at the same time is safe; where one call writes it (Upload, or Run with it as C) while another reads or writes
-// it, nothing breaks, but which contents are seen is undefined.
+// Its methods may be called from any goroutine, and one tensor may be an operand of several plans at once. Concurrent
+// reads are safe. If one call writes it (Upload, or Run with it as C) while another reads or writes it, nothing breaks,
+// but the contents that are seen are undefined.
 type Tensor[T formats.Value] struct{ t many.Operand }
 
 // Operand is a Tensor of any element type.
@@ -31,12 +31,14 @@ type Operand interface {
 	tensor() many.Operand
 }
 
-// NewTensor allocates a rows × cols matrix in row- or column-major order. Row-major tensors of A's
-// type (for B) and of float32 (for C) are multiplied as they lie; others cost a pass over the data on
-// the device. A tensor that exceeds the device's memory is ErrOutOfMemory, one that exceeds what it binds as one
-// buffer ErrUnsupported (see TensorsFor); both before anything is allocated. On several devices it is Replicated, which
-// serves a bias and what any plan may need; TensorsFor and NewTensorAt make tensors in parts. Column-major is
-// ErrUnsupported there.
+// NewTensor allocates a rows × cols matrix in row- or column-major order. Row-major tensors of A's type (for B) and of
+// float32 (for C) are multiplied as they lie; others cost a pass over the data on the device.
+//
+// A tensor that exceeds the device's memory is ErrOutOfMemory. One that exceeds the largest buffer that the device
+// binds is ErrUnsupported: see TensorsFor. Both are found before anything is allocated.
+//
+// On several devices the tensor is Replicated, which suits a bias and an operand of any plan; TensorsFor and
+// NewTensorAt divide tensors among devices. A column-major tensor on several devices is ErrUnsupported.
 func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Tensor[T], error) {
 	if dev == nil {
 		return nil, errNoDevice
@@ -56,18 +58,21 @@ func tensorFrom[T formats.Value, O many.Operand](t O, err error) (*Tensor[T], er
 	return &Tensor[T]{t}, nil
 }
 
-// NewTensorAt allocates a rows × cols matrix on the devices of a plan, row-major: B, C, a bias, or what is copied to
-// one of them. Parts are cut as the plan cuts B and C of that size. On one device each placement is all of the matrix.
+// NewTensorAt allocates a row-major rows × cols matrix on the devices of a plan: for B, C, a bias, or a tensor that is
+// copied to one of them. Rows or columns are divided as the plan divides B and C of that size. On one device each
+// placement is all of the matrix.
 func NewTensorAt[T formats.Value](p *Plan, rows, cols int, at Placement) (*Tensor[T], error) {
 	return tensorFrom[T](p.p.NewTensor(tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T]()}, at))
 }
 
 // TensorsFor allocates B (K×n) and C (M×n) for a plan, or with Options.Right B (n×K) and C (n×M), row-major, where the
-// plan's split needs them: by columns in columns both, by rows B on each device and C in rows (with Options.Right it is
-// the other way round). They are in blocks that fit together where they are too large for the device to bind whole.
-// Rows of NewTensor's matrices are multiples of eight elements apart; where the plan's kernel takes few columns without
-// such gaps (vectors above all), those of TensorsFor have none. Other plans take them at the cost of a pass over the
-// data. What exceeds the device's memory is ErrOutOfMemory, before anything is allocated.
+// plan's split needs them. ByColumns divides both by columns. ByRows puts all of B on each device and divides C by
+// rows; with Options.Right rows and columns change places.
+//
+// A matrix that is too large for the device to bind whole is allocated in blocks. Rows of NewTensor's matrices begin at
+// multiples of eight elements; those of TensorsFor have no gaps where the plan's kernel takes few columns without them
+// (vectors above all). Other plans take such tensors at the cost of a pass over the data. Matrices that exceed the
+// device's memory are ErrOutOfMemory, before anything is allocated.
 func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], error) {
 	b, c, err := p.p.TensorsFor(n, formats.TypeOf[B](), formats.TypeOf[C]())
 	if err != nil {
@@ -103,7 +108,7 @@ func tensorOf(o Operand) many.Operand {
 	return o.tensor()
 }
 
-// Upload copies a matrix of the same size, in either order, to the device, or to all that have some of it, at once.
+// Upload copies a matrix of the same size, in either order, to the device, or to all devices that hold some of it.
 func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 	h, err := hostOf(d, t.t.Described(), "to upload")
 	if err != nil {
@@ -121,8 +126,8 @@ func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 	return t.t.Read(ctx, h)
 }
 
-// Copy copies another tensor of the same size and order, wherever it lies on the same devices, and returns the bytes
-// that went from one device to another.
+// Copy copies another tensor of the same size and order, wherever it lies on the same devices. It returns the number of
+// bytes that went from one device to another.
 func (t *Tensor[T]) Copy(ctx context.Context, src *Tensor[T]) (int64, error) {
 	return many.Copy(ctx, t.t, src.tensor())
 }

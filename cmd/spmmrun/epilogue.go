@@ -22,7 +22,7 @@ const (
 	ofColumns = "column"
 )
 
-// epilogueFlags are what the command line asks for.
+// epilogueFlags hold the command line's flags.
 type epilogueFlags struct {
 	biasFile, biasOf, activation string
 }
@@ -138,7 +138,7 @@ func biasOf[S oracle.Number](e oracle.EpilogueOf[S]) (d *formats.Dense[S], ok bo
 	return &formats.Dense[S]{Rows: 1, Cols: len(e.ColBias), LD: max(1, len(e.ColBias)), Data: e.ColBias}, e.ColBias != nil
 }
 
-// epilogueReport is what there is to say of an epilogue.
+// epilogueReport describes an epilogue in a report.
 type epilogueReport struct {
 	Bias       string `json:"bias,omitempty"` // its file
 	BiasOf     string `json:"bias_of,omitempty"`
@@ -163,7 +163,7 @@ func newEpilogueReport[S oracle.Number](f epilogueFlags, e oracle.EpilogueOf[S])
 	return &r
 }
 
-// biasBytes is what reading the bias moves.
+// biasBytes returns the bytes that reading the bias moves.
 func biasBytes[S oracle.Number](e oracle.EpilogueOf[S]) int64 {
 	return int64(formats.TypeOf[S]().Size()) * int64(len(e.RowBias)+len(e.ColBias))
 }

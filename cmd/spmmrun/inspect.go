@@ -21,7 +21,7 @@ import (
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-// inspector is what the command line asks for.
+// inspector holds the command line's flags.
 type inspector struct {
 	matrix, backend, precision string
 	precisionGiven             bool

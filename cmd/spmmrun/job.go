@@ -25,7 +25,7 @@ import (
 	"github.com/spmmrun/spmm/formats/npy"
 )
 
-// job is what the command line asks for.
+// job holds the command line's flags and arguments.
 type job struct {
 	matrix                           string
 	backend, format, precision, mode string
@@ -175,13 +175,13 @@ func (j *job) checkScalars(prec dtype.Type) error {
 	return nil
 }
 
-// result is what a job has found out.
+// result holds what a job has found out.
 type result struct {
 	report report
 	write  func(w io.Writer) error // C, as .npy
 }
 
-// newResult returns the result of which C is c.
+// newResult returns the result whose C is c.
 func newResult[S oracle.Number](c *formats.Dense[S]) *result {
 	return &result{write: func(w io.Writer) error { return npy.Write(w, c) }}
 }

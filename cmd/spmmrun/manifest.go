@@ -24,7 +24,8 @@ func newVerify() *cobra.Command {
 		Long: `verify makes the inputs of every case again, computes the outputs of classes T1 and T3 by exact arithmetic
 without any kernel, and compares digests; of class T2 it checks the inputs. The capabilities that the manifest records
 determine which cases and variants must have run. If its device is present, the cases run there
-again and must give the same. Without that the digests are the sender's word, since anyone can compute those of T1 and T3.
+again and must give the same. Without that the digests are the sender's word, since
+anyone can compute those of T1 and T3.
 A MANIFEST is JSON, plain or compressed by gzip.
 
 Exit codes: 0 all is true, 1 something is not, 2 usage or no manifest, 3 the device to run on again is not there.`,

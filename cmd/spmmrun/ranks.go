@@ -229,8 +229,8 @@ func (r *ranks) via(ctx context.Context, dev *spmm.Device, how string, p *progre
 	return comm.Staged(r.Comm), nil
 }
 
-// rowsRead is what a rank has of a matrix at first: of one that is generated or read in parts some rows, of any other
-// file rank 0 all and the others nothing.
+// rowsRead is the part of a matrix that a rank has at first: of one that is generated or read in parts some rows, of
+// any other file rank 0 all and the others nothing.
 type rowsRead struct {
 	a      formats.Sparse // nil: nothing
 	first  int
@@ -380,7 +380,7 @@ func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRea
 	return rowsRead{a: a, first: lo, shared: true, typ: a.Type()}, nil
 }
 
-// shareOf balances what was read, or its transpose, as elements of type T, for products by so many columns.
+// shareOf balances what was read, or its transpose, as elements of type T, for products by cols columns.
 func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l rowsRead, transpose bool,
 	cols int) (dist.Share[T], error) {
 	var a *formats.CSR[T]
@@ -440,8 +440,8 @@ func (r *ranks) speed(ctx context.Context, dev *spmm.Device, a formats.Sparse, c
 	return work / max(1e-9, took.Seconds()), r.agree(err)
 }
 
-// fits refuses, on all ranks, products of which B, C and what multiplying takes exceed this rank's part of the host's
-// memory or its device's: B and C, and whatever comes of them, take so many bytes of both.
+// fits refuses, on all ranks, products whose B, C and workspace exceed this rank's part of the host's
+// memory or its device's: B and C, and whatever comes of them, take these bytes of both.
 func (r *ranks) fits(name string, dev *spmm.Device, plan interface {
 	Memory(n int) (device, host int64)
 	Info() dist.Info

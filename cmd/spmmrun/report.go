@@ -104,14 +104,14 @@ type timeReport struct {
 	Samples []float64 `json:"samples,omitempty"` // one for each repeat, in order
 }
 
-// boundReport is what each limit of the device allows at least.
+// boundReport holds the least time that each limit of the device allows.
 type boundReport struct {
 	Memory  float64 `json:"memory"`  // every byte moved once
 	Gather  float64 `json:"gather"`  // rows of B from cache
 	Compute float64 `json:"compute"` // multiply-adds executed
 }
 
-// verifyReport is what the check found.
+// verifyReport holds the check's findings.
 type verifyReport struct {
 	Mode     string  `json:"mode"`
 	Checked  int64   `json:"checked"`   // outputs

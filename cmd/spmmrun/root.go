@@ -34,7 +34,7 @@ func newRoot(unfinished *temporaries) *cobra.Command {
 		Use:   "spmmrun [flags] MATRIX",
 		Short: "Multiply a sparse matrix by a dense one on a GPU or the CPU, and check the answer",
 		Long: `spmmrun computes C = alpha·A·B + beta·C for a sparse matrix A and a dense B on the device of your
-choice, checks the answer against exact arithmetic, and reports the time beside the least that the
+choice, checks the answer against exact arithmetic, and reports the time next to the least that the
 device could take. With --bias and --activation it computes C = act(alpha·A·B + beta·C + bias).
 
 MATRIX is a file, plain or compressed by gzip, - for standard input, or gen:… for a matrix that is generated:

@@ -26,7 +26,7 @@ func (j *job) checkForSeveral() error {
 	return nil
 }
 
-// groupReport is what there is to say of several devices.
+// groupReport describes several devices in a report.
 type groupReport struct {
 	Split string `json:"split"`
 	Why   string `json:"why"`
@@ -38,7 +38,7 @@ type groupReport struct {
 	Streamed *streamedReport `json:"streamed,omitempty"`
 }
 
-// streamedReport is what copying A took in the last repeat, of one multiplication, on all devices together.
+// streamedReport tells what copying A took in the last repeat, of one multiplication, on all devices together.
 type streamedReport struct {
 	Columns   int     `json:"columns"` // that are multiplied at a time, at most
 	Bytes     int64   `json:"bytes"`   // copied to the devices
@@ -84,7 +84,7 @@ func (x *groupReport) rows(row func(name, format string, args ...any)) {
 		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ,
 			byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
 		if d.Panels > 0 {
-			row("", "of which all stay in the host's memory: %d panels are copied for each multiplication", d.Panels)
+			row("", "all of these stay in the host's memory: %d panels are copied for each multiplication", d.Panels)
 		}
 	}
 	if s := x.Streamed; s != nil {

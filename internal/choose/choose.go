@@ -228,7 +228,7 @@ func dropFar(cs []*Candidate) {
 	}
 }
 
-// measure tells what packing a matrix gives, of which s is a sample, and returns that packed; nil if that need not be.
+// measure tells what packing a matrix gives, with s a sample of it, and returns that packed; nil if that need not be.
 func (c *Candidate) measure(ctx context.Context, a, s *work.Matrix) (*spec.Packed, formats.Stats, int64, error) {
 	if c.Kernel.Measure != nil {
 		stats, items, err := c.measured(a.Encoded)

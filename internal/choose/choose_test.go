@@ -18,7 +18,7 @@ import (
 	_ "github.com/spmmrun/spmm/portable/cpu"
 )
 
-// described is a device of which only the description is looked at.
+// described is a device that has a description and nothing else.
 type described struct {
 	backend.Device
 	caps backend.Caps

@@ -24,7 +24,7 @@ type Packing struct {
 	Kernel     string // that multiplies by as many columns as are asked for, such as "hopper 128×192"
 	Precision  dtype.Type
 	Stats      formats.Stats
-	Items      int64            // pieces of work that the kernel shares out
+	Items      int64            // work items that the kernel shares out
 	Options    map[string]int   // the format's parameters
 	Details    []formats.Detail // figures of the format's own
 	EncodeTime time.Duration

@@ -52,7 +52,7 @@ func readModel(code backend.Code, i backend.Info) *model.DeviceModel {
 	return m
 }
 
-// learn adds what tuning measured to the device's own model, beside what was predicted of the candidates.
+// learn adds what tuning measured to the device's own model, with the predictions for the candidates.
 func learn(d *device.Device, cs []*Candidate, times []Measured) {
 	predictions := ModelOf(d)
 	d.Speed.Lock()

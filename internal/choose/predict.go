@@ -21,7 +21,7 @@ func newPredictor(ctx context.Context, d *device.Device, a formats.Encoded, n in
 	return &model.Predictor{Product: NewProduct(a, n), Rates: rates, Model: ModelOf(d), Units: max(1, d.Caps().Units)}, nil
 }
 
-// NewProduct is what predictions need to know of a multiplication of a by n columns.
+// NewProduct describes a multiplication of a by n columns, as predictions need it.
 func NewProduct(a formats.Encoded, n int) model.Product {
 	rows, cols := a.Dims()
 	p := model.Product{Rows: rows, Cols: cols, N: n, Nearby: work.Distinct(a)}

@@ -119,7 +119,7 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 				o.From, rate/1e9)
 		}
 	}
-	// Rows have to be that much faster: every device gets all of B then, and C is not in one piece anywhere.
+	// Rows have to be that much faster: every device gets all of B then, and no device has all of C.
 	const margin = 1.1
 	one.split = work.ByColumns
 	if float64(byRows)*margin < float64(byColumns) {
@@ -130,7 +130,7 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 	return one, nil
 }
 
-// misfit says why not every device can hold all of A beside its columns of B and C; "" if all can.
+// misfit says why not every device can hold all of A together with its columns of B and C; "" if all can.
 func misfit(devs []*device.Device, m divided, o Sharing) string {
 	rows, cols := m.A.Dims()
 	size := int64(m.A.Type().Size())

@@ -91,7 +91,7 @@ func (t Timing) Best() time.Duration { return backend.Timing{Device: t.Device, H
 
 func timed(t backend.Timing) Timing { return Timing{Device: t.Device, Host: t.Host} }
 
-// Pending is what was started on one device or several.
+// Pending is a product that was started on one device or several.
 type Pending struct {
 	one  backend.Pending
 	each []backend.Pending // of several devices

@@ -80,7 +80,7 @@ func (g *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta
 	return err
 }
 
-// task is what one device does of a product.
+// task is one device's share of a product.
 type task struct {
 	device int
 	b, c   tensor.Dense

@@ -17,7 +17,7 @@ import (
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
-// chunked is what a device multiplies so: two chunks of B, of which one comes while the other is multiplied, and one of
+// chunked holds a device's buffers: two chunks of B, one copied while the other is multiplied, and one of
 // C.
 type chunked struct {
 	b [2]*tensor.Tensor
@@ -42,7 +42,7 @@ func (g *Plan) overlapped(ctx context.Context, n int, alpha float64, b *Tensor, 
 }
 
 // mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of
-// columns, which are summed as in one piece, of which some device has several; copied from device to device. A
+// columns, which are summed as in one chunk, where some device has several; copied from device to device. A
 // precision that is found from B, and a bias of columns, are for all of it. The caller uses both, see use.
 func (g *Plan) mayOverlap(n int, b, c *Tensor, es []launch.Epilogue) bool {
 	if g.all.Right || g.most > 0 || b.Rows == 0 { // without B there is nothing to wait for
@@ -166,7 +166,7 @@ func (g *Plan) overlapOn(ctx context.Context, d int, need box, alpha float64, b 
 	return run.Wait()
 }
 
-// fetch copies elements of B to a device, beside what it computes.
+// fetch copies elements of B to a device while it computes.
 func (g *Plan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *Tensor, t *tally) error {
 	for _, from := range b.sources(d, x) {
 		n, err := copyBox(ctx, dst, x, b.parts[from], b.boxes[from], true)
@@ -219,7 +219,7 @@ func (g *Plan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
 	return w, nil
 }
 
-// close frees the chunks, of which the plan forgets the launches.
+// close frees the chunks; the plan forgets their launches.
 func (w *chunked) close(p *plan.Plan) error {
 	var errs []error
 	for _, t := range []*tensor.Tensor{w.b[0], w.b[1], w.c} {

@@ -125,7 +125,7 @@ func (t *Tensor) copyPart(ctx context.Context, d int, src *Tensor, from int) (in
 	return copyBox(ctx, t.parts[d], t.boxes[d], src.parts[from], src.boxes[from], false)
 }
 
-// copyBox copies what two tensors that have boxes of one matrix have in common; aside, beside what runs on
+// copyBox copies what two tensors that have boxes of one matrix have in common; aside, while other work runs on
 // both devices.
 func copyBox(ctx context.Context, dst *tensor.Tensor, into box, s *tensor.Tensor, has box, aside bool) (int64, error) {
 	if err := s.Use(); err != nil {
@@ -187,7 +187,7 @@ type copying struct {
 	dstPitch, srcPitch int64
 	width              int64
 	count              int
-	aside              bool // beside what runs on the devices, where they copy directly
+	aside              bool // while other work runs on the devices, where they copy directly
 }
 
 // run copies directly where the buffers' backend can, else through the host's memory.
@@ -204,7 +204,7 @@ func (c copying) run(ctx context.Context) error {
 	return c.stage(ctx)
 }
 
-// stage copies through two pieces of the host's memory: while one is written the other is read.
+// stage copies through two buffers in the host's memory: while one is written the other is read.
 func (c copying) stage(ctx context.Context) error {
 	each := int(max(1, min(int64(c.count), device.Chunk/c.srcPitch)))
 	free, full := make(chan []byte, 2), make(chan staged, 2)

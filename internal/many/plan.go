@@ -94,7 +94,7 @@ func Prepare(ctx context.Context, devs []*device.Device, together bool, a format
 	return g, nil
 }
 
-// New prepares a matrix for devices that multiply together, of which there may be one.
+// New prepares a matrix for one or more devices that multiply together.
 func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*Plan, error) {
 	if err := sh.validate(devs, o); err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (g *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue
 	})
 }
 
-// Observe is Plan.Observe of each device, none of which takes longer than the product.
+// Observe is Plan.Observe of each device. No device takes longer than the product.
 func (g *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration,
 	e Epilogue) (model.Bound, error) {
 	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) {

@@ -1,4 +1,5 @@
-// Matrices that stay in the host's memory: the bits of one piece, and never more of the device than was allowed.
+// Matrices that stay in the host's memory: the bits of a matrix on the device, and never more of the device than was
+// allowed.
 
 package many_test
 

@@ -53,7 +53,7 @@ func (p Placement) String() string {
 	return fmt.Sprintf("on device %d", int(p)-1)
 }
 
-// check refuses what is no place on so many devices.
+// check refuses a placement that n devices cannot have.
 func (p Placement) check(devices int) error {
 	if p < ByRow || int(p) > devices {
 		return fmt.Errorf("placement %v: there are %d devices", p, devices)
@@ -78,7 +78,7 @@ func (b box) and(x box) box {
 	return box{max(b.r0, x.r0), min(b.r1, x.r1), max(b.c0, x.c0), min(b.c1, x.c1)}
 }
 
-// Tensor is a dense matrix on several devices, row-major, of which each device has a box, or none. Its contents
+// Tensor is a dense matrix on several devices, row-major. Each device has a box of it, or none. Its contents
 // are undefined until they are written.
 type Tensor struct {
 	tensor.Shape // of all of it
@@ -244,7 +244,7 @@ func (g *Plan) cuts(n int, rows bool) []int {
 	return cutColumns(n, g.weights)
 }
 
-// role is what a matrix is in a product.
+// role says which operand of a product a matrix is.
 type role int
 
 const (
@@ -272,7 +272,7 @@ func (g *Plan) need(r role, n int) (tensor.Shape, Placement) {
 		at = Replicated
 	}
 	if g.all.Right {
-		s, at = s.Transposed(), at.turned()
+		s, at = s.Transposed(), at.transposed()
 	}
 	return s, at
 }
@@ -286,8 +286,8 @@ func (g *Plan) tensorFor(r role, n int, t, b, c dtype.Type) (*Tensor, error) {
 	})
 }
 
-// turned is where the transpose lies.
-func (p Placement) turned() Placement {
+// transposed returns the place of the transpose.
+func (p Placement) transposed() Placement {
 	switch p {
 	case ByColumn:
 		return ByRow

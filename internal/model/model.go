@@ -1,5 +1,5 @@
 // Package model predicts how long a multiplication takes on a device: a roofline of the device's measured rates, and
-// for each variant of a kernel what a piece of its work costs beyond that.
+// for each variant of a kernel what a work item costs beyond that.
 //
 // The costs are data: a JSON file for each kind of device, which says on what they were measured, when and by which
 // command. `spmmrun bench fit` writes such a file from measurements. One in the user's cache folder takes precedence
@@ -19,7 +19,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// DeviceModel is what predictions know of a kind of device besides its measured rates.
+// DeviceModel describes a kind of device to predictions, besides its measured rates.
 type DeviceModel struct {
 	Version  int      `json:"version"`
 	Code     string   `json:"code"`              // that the devices load: go, ptx, spirv or wgsl
@@ -36,13 +36,13 @@ type DeviceModel struct {
 	base *DeviceModel // has what this one leaves out
 }
 
-// Correction is what multiplications took beside what was predicted without it.
+// Correction compares the times of multiplications with those predicted without it.
 type Correction struct {
 	Ratio   float64 `json:"ratio"`   // measured over predicted time, the geometric mean
 	Samples int     `json:"samples"` // multiplications of different matrices
 }
 
-// Factor is what predictions are multiplied by: as if two more multiplications had taken what was predicted, so that
+// Factor multiplies predictions: as if two more multiplications had taken what was predicted, so that
 // one alone changes little.
 func (c Correction) Factor() float64 {
 	const predicted, most = 2, 4.0
@@ -103,15 +103,15 @@ type Source struct {
 	LatencyUS float64 `json:"latency_us,omitempty"`
 }
 
-// Kind is what all variants have in common on a kind of device.
+// Kind holds what all variants have in common on a kind of device.
 type Kind struct {
 	LaunchUS float64 `json:"launch_us"`      // a launch that does nothing, in µs
 	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Gather allows
 	Again    float64 `json:"again_fetch"`    // the same for a row that rows nearby fetch too
-	Resident int     `json:"resident_items"` // pieces of work that a unit has in hand at a time
+	Resident int     `json:"resident_items"` // work items that a unit has in hand at a time
 }
 
-// Cost is what the variants that a pattern fits take beyond the roofline.
+// Cost is the time that the variants that a pattern fits take beyond the roofline.
 type Cost struct {
 	Variants []string `json:"variants"` // patterns (path.Match) of KERNEL/VARIANT
 	// Arithmetic is the rate of multiply-adds that the inner loop reaches, where nothing else holds it up, over the one
@@ -122,27 +122,28 @@ type Cost struct {
 	// Fetch is the part of the time of fetching rows of B that counts; 0: 1. It is less where copies of tiles bring them
 	// for several blocks while others are multiplied, and more where they wait for columns that are read first.
 	Fetch float64 `json:"fetch_factor,omitempty"`
-	// StartUS is what a piece of work (see spec.Packed.Items), of up to COLS columns, takes besides its rows of B, StepUS
-	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
+	// StartUS is the time that a work item (see spec.Packed.Items), of up to COLS columns, takes besides its rows of B,
+	// StepUS what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`
 	// Launch is the part of the time of a launch that counts; 0: 1. It is less where launches overlap, see
 	// backend.Binary.Early.
 	Launch float64 `json:"launch_factor,omitempty"`
-	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory,
+	// Overlap says that a variant moves data while it computes, however many work items there are: the largest of memory,
 	// fetches and arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
-	// Busy is how many pieces of work, of up to COLS columns each, keep a unit busy: with fewer, arithmetic and fetches
-	// take as long as if there were so many. With 1, pieces for some of the units take as long as pieces for all of them.
+	// Busy is how many work items, of up to COLS columns each, keep a unit busy: with fewer, arithmetic and fetches
+	// take as long as if there were Busy of them. With 1, work items for some of the units take as long as work items for
+	// all of them.
 	Busy float64 `json:"busy_items,omitempty"`
-	// Cut is how many rows of B a piece of work fetches at most: larger ones are cut in several, whose sums a second
+	// Cut is how many rows of B a work item fetches at most: larger ones are cut in several, whose sums a second
 	// launch adds up, which takes StepUS for each but the first. 0: none is cut, or formats.Stats.Cut says so.
 	Cut int64 `json:"cut_rows,omitempty"`
 
 	from Source // of the model that it is in
 }
 
-// Gather is what fetching rows of B in fixed point takes in the variants that a pattern fits.
+// Gather is the time that fetching rows of B in fixed point takes in the variants that a pattern fits.
 type Gather struct {
 	Variants []string `json:"variants"`
 	Slower   float64  `json:"slower"` // time by that which Rates.Gather allows

@@ -31,7 +31,8 @@ type Predictor struct {
 }
 
 // Time predicts a kernel's variant whose packing has these stats and shares its work out in this many items. Data come
-// from memory, and then the units are busy, all of them as long as their share takes, or one with the longest piece.
+// from memory, and then the units are busy, all of them as long as their share takes, or one with the longest work
+// item.
 func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
 	c, _ := p.Model.Cost(kernel, v.Name)
 	b, t := p.TimeAt(c, v, s, items)
@@ -67,7 +68,7 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	}
 	launch := k.LaunchUS * scale(p.Rates.LaunchUS, from.LaunchUS) * cmp.Or(c.Launch, 1)
 	heaviest := p.heaviest(c, s)
-	if cut := cmp.Or(s.Cut, c.Cut); cut > 0 && heaviest >= cut { // the stats tell of pieces that are cut already
+	if cut := cmp.Or(s.Cut, c.Cut); cut > 0 && heaviest >= cut { // the stats tell of work items that are cut already
 		launch += launch + c.StepUS*float64((heaviest-1)/cut)
 		heaviest = cut
 	}
@@ -88,7 +89,7 @@ func scale(here, there float64) float64 {
 	return here / there
 }
 
-// heaviest is how many rows of B one piece of work fetches at most, before it is cut. The stats may be those of a
+// heaviest is how many rows of B one work item fetches at most, before it is cut. The stats may be those of a
 // sample without the longest row.
 func (p *Predictor) heaviest(c Cost, s formats.Stats) int64 {
 	if s.Longest == 0 && s.Cut == 0 && c.Cut == 0 {
@@ -97,10 +98,10 @@ func (p *Predictor) heaviest(c Cost, s formats.Stats) int64 {
 	return max(s.Longest, p.Longest)
 }
 
-// alone is the time of a piece of work that has a unit for itself and fetches a number of rows of B.
+// alone is the time of a work item that has a unit for itself and fetches a number of rows of B.
 func (c Cost) alone(rows int64) time.Duration { return micros(c.StartUS + c.StepUS*float64(rows)) }
 
-// tiles is how many pieces of work share C's columns.
+// tiles is how many work items share C's columns.
 func (p *Predictor) tiles(v *spec.Variant) int64 {
 	if cols := v.Columns(); cols > 0 {
 		return int64(up(p.N, cols) / cols)
@@ -120,7 +121,7 @@ func (p *Predictor) width(v *spec.Variant) int {
 	return up(p.N, max(1, vectorBytes/v.In.Storage().Size()))
 }
 
-// vectorBytes is what a lane of a GPU loads of a row of B at a time.
+// vectorBytes is the bytes of a row of B that a lane of a GPU loads at a time.
 const vectorBytes = 16
 
 // Width is how many columns of B a variant takes the time of where there are n.

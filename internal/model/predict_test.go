@@ -31,7 +31,7 @@ func round() *model.Predictor {
 
 func scalar() *spec.Variant { return &spec.Variant{In: dtype.F32, Code: backend.CodeSPIRV} }
 
-// stats are of 10,000 entries, all of which fetch a row of B that no near row shares.
+// stats are of 10,000 entries. Each fetches a row of B that no near row shares.
 func stats() formats.Stats { return formats.Stats{Gathers: 10000, MACs: 10000} }
 
 // The parts of a prediction, each worked out by hand.

@@ -51,7 +51,7 @@ func (p *Plan) checkResult(n int, out dtype.Type) error {
 	return tensor.CheckDim(n, p.what())
 }
 
-// work is what a multiplication by n columns moves and computes, and the variant that does it.
+// work returns what a multiplication by n columns moves and computes, and the variant that does it.
 func (p *Plan) work(n int, out dtype.Type, e launch.Epilogue) (*spec.Variant, model.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

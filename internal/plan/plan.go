@@ -26,7 +26,7 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Info is what there is to know of a prepared matrix.
+// Info describes a prepared matrix.
 type Info struct {
 	Rows, Cols int
 	NNZ        int64

@@ -13,7 +13,7 @@ import (
 )
 
 // TestLaunchesSeeThePacking: kernels that launch the variant that suits a packed matrix are told of it, when it is on
-// the device, what they were told when it was predicted: its statistics and how many pieces of work it makes.
+// the device, what they were told when it was predicted: its statistics and how many work items it makes.
 func TestLaunchesSeeThePacking(t *testing.T) {
 	a, err := gen.CSR("gen:powerlaw,rows=3000,nnz-per-row=8")
 	if err != nil {

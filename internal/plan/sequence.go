@@ -17,7 +17,7 @@ import (
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
-// Sequence is multiplications on one device, each of which sees what those before it have written. Its methods may be
+// Sequence is multiplications on one device. Each sees what those before it have written. Its methods may be
 // called from any goroutine.
 type Sequence struct {
 	dev *device.Device

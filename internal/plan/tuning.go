@@ -1,4 +1,4 @@
-// Tuning: plans for several candidates, of which the fastest is kept.
+// Tuning: plans for several candidates. The fastest is kept.
 
 package plan
 

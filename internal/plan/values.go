@@ -83,7 +83,7 @@ func (p *Plan) mayChange(ctx context.Context) error {
 			backend.ErrUnsupported)
 	}
 	if p.NNZ > math.MaxUint32 {
-		return fmt.Errorf("a matrix of %d entries, of which at most %d take new values: %w", p.NNZ, int64(math.MaxUint32),
+		return fmt.Errorf("a matrix of %d entries cannot take new values: at most %d can: %w", p.NNZ, int64(math.MaxUint32),
 			backend.ErrUnsupported)
 	}
 	return ctx.Err()

@@ -55,8 +55,8 @@ func costOf(v *spec.Variant) tileCost {
 	return c
 }
 
-// cost is what a problem takes with these tiles, in nanoseconds: pieces in turn, each of which takes a time for its
-// part of the sum and one for all else; and adding up.
+// cost is the time that a problem takes with these tiles, in nanoseconds: work items in turn, each of which takes a
+// time for its part of the sum and one for all else; and adding up.
 func (s *shared) cost(x params) float64 {
 	t, ok := tileOf(s.variant)
 	if !ok {
@@ -87,7 +87,7 @@ func (s *shared) cost(x params) float64 {
 func (s *shared) lanesCost(x params) float64 {
 	c := costOf(s.variant)
 	sum := c.Step * float64(x.cols) / depth / float64(s.splits)
-	cost := float64(spec.Ceil(s.pieces(), s.atOnce)) * (sum + c.Start)
+	cost := float64(spec.Ceil(s.items(), s.atOnce)) * (sum + c.Start)
 	if s.splits > 1 {
 		cost += c.Launch + c.Byte*4*float64(2*s.splits+1)*float64(x.rows)*float64(x.n)
 	}

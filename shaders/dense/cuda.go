@@ -190,7 +190,7 @@ func family(v *spec.Variant) []*spec.Variant {
 	return vs
 }
 
-// cuda is what the variants for CUDA have in common.
+// cuda holds what the variants for CUDA have in common.
 func cuda(name string, t dtype.Type, source string, rows, cols uint32, shapes ...backend.MatrixShape) *spec.Variant {
 	return spec.CUDA(name, "dense", t, spec.Variant{
 		Local: spec.Line(128), Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols)},

@@ -9,7 +9,7 @@
 // choice of tiles that gives (hopper.cu).
 //
 // A *formats.Dense stores every element, and each touches B. A sparse matrix is filled with zeros, and a bit for each
-// element tells which are entries (filled.go). What is filled in is multiplied like the rest, which is right as long as
+// element tells which are entries (filled.go). What is filled in is multiplied like entries, which is right as long as
 // B is finite; an output that is not finite is computed again from the entries alone, so that what it is does not
 // depend on the order of the sum either.
 package dense
@@ -60,7 +60,7 @@ const (
 	cBit
 )
 
-// align is what A's leading dimension is a multiple of: 16 bytes of elements, or more.
+// A's leading dimension is a multiple of align: 16 bytes of elements, or more.
 const align = 8
 
 // encode fills a sparse matrix with zeros.
@@ -124,7 +124,7 @@ func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, 
 	return s, tiles, nil
 }
 
-// stats tells what rows of so many columns become, each with room for ld elements of v's type, and in how many tiles of
+// stats tells what rows of cols columns become, each with room for ld elements of v's type, and in how many tiles of
 // rows.
 func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64) {
 	side, _ := sides(v)
@@ -140,7 +140,7 @@ func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64
 	return s, tiles
 }
 
-// computed is the number of rows that a variant computes for so many.
+// computed is the number of rows that a variant computes for a matrix of these rows.
 func computed(rows int, v *spec.Variant) int {
 	side, _ := sides(v)
 	whole := int(side)

@@ -92,7 +92,7 @@ func cases() []shadertest.Case {
 	return cs
 }
 
-// sharedOut are cases whose tiles are summed in parts, or taken in turn, or both, on devices of so many units.
+// sharedOut are cases whose tiles are summed in parts, or taken in turn, or both, on devices of this many units.
 func sharedOut() []shadertest.Case {
 	return []shadertest.Case{
 		{Name: "parts of sums", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, Units: 132},

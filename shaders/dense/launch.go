@@ -31,8 +31,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchLanes(s, x, p)
 	}
 	s := split(v, x, p.Caps)
-	if s.turned() {
-		x = x.turned()
+	if s.transposed() {
+		x = x.transposed()
 		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Turned()}.StoreWord()
 	}
 	x.across, x.whole, x.splits = s.across, uint32(min(s.whole, 1<<32-1)), s.splits
@@ -67,8 +67,8 @@ func form(v *spec.Variant, p spec.Problem) *spec.Variant {
 	return v.For(p)
 }
 
-// turned returns the parameters of Cᵀ, of a row-major C.
-func (x params) turned() params {
+// transposed returns the parameters of Cᵀ, of a row-major C.
+func (x params) transposed() params {
 	x.rows, x.n = x.n, x.rows
 	x.order |= cBit
 	return x
@@ -101,7 +101,7 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	return share(v, paramsOf(p), p.Caps).variant
 }
 
-// shared is how tiles are shared out: see work_tiles.cuh and stream_k.cuh. A tile is what a cluster
+// shared is how tiles are shared out: see work_tiles.cuh and stream_k.cuh. A tile is the block of C that a cluster
 // computes: in hopper_split_k.cu by parts of its sum, or two tiles of blocks side by side.
 type shared struct {
 	variant    *spec.Variant
@@ -111,7 +111,7 @@ type shared struct {
 	whole      int64  // tiles that are not split
 	splits     uint32 // 0: clusters share the steps of the others evenly
 	atOnce     int64  // blocks or clusters that run at once
-	persistent bool   // these take pieces in turn
+	persistent bool   // these take work items in turn
 }
 
 // share picks the tile that takes least, for a variant that stands for several, and the parts that its tiles are cut
@@ -127,7 +127,7 @@ func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	vs := family(v)
 	for _, t := range vs {
 		s := split(t, x, caps)
-		if len(vs) > 1 && (s.wasteful(x) || s.turned() && x.order&cBit != 0) {
+		if len(vs) > 1 && (s.wasteful(x) || s.transposed() && x.order&cBit != 0) {
 			continue
 		}
 		if cost := s.cost(x); best.variant == nil || cost < least {
@@ -144,7 +144,7 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 		t.down, t.across = 1, 1
 	}
 	if t.turned {
-		x = x.turned()
+		x = x.transposed()
 	}
 	rows, cols := sides(v)
 	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, cols*t.across), splits: 1,
@@ -194,8 +194,8 @@ func (s *shared) shareSteps() shared {
 	return even
 }
 
-// turned tells that tiles are of Cᵀ and C is row-major.
-func (s *shared) turned() bool {
+// transposed tells that tiles are of Cᵀ and C is row-major.
+func (s *shared) transposed() bool {
 	t, _ := tileOf(s.variant)
 	return t.turned
 }
@@ -217,19 +217,19 @@ const mostSplits = 8
 // leastSteps is how many times `depth` places of the sum a part has at least.
 const leastSteps = 4
 
-// pieces is how many there are.
-func (s *shared) pieces() int64 { return s.whole + (s.tiles-s.whole)*int64(s.splits) }
+// items returns the number of work items.
+func (s *shared) items() int64 { return s.whole + (s.tiles-s.whole)*int64(s.splits) }
 
 // even tells that clusters share the steps of some tiles.
 func (s *shared) even() bool { return s.splits == 0 }
 
-// grid lays blocks out: one for each piece, or as many as run at once.
+// grid lays blocks out: one for each work item, or as many as run at once.
 func (s *shared) grid() ([3]uint32, error) {
 	if s.even() {
 		return [3]uint32{uint32(s.atOnce) * s.blocks, 1, 1}, nil
 	}
 	if s.persistent {
-		return [3]uint32{uint32(min(s.pieces(), s.atOnce)) * s.blocks, 1, 1}, nil
+		return [3]uint32{uint32(min(s.items(), s.atOnce)) * s.blocks, 1, 1}, nil
 	}
 	if s.blocks > 1 || s.variant.Maps > 0 { // clusters' grids are one line
 		if n := s.tiles * int64(s.blocks); n > 1<<31-1 {
@@ -237,7 +237,7 @@ func (s *shared) grid() ([3]uint32, error) {
 		}
 		return [3]uint32{uint32(s.tiles) * s.blocks, 1, 1}, nil
 	}
-	return spec.Fold(s.pieces(), 1)
+	return spec.Fold(s.items(), 1)
 }
 
 // workspace is the bytes of the sums of parts.
@@ -270,7 +270,7 @@ func (s *shared) maps(x params) []backend.TileMap {
 		tileMap(b, x.n, x.cols, x.ldb, x.order&bBit != 0, t.cols, t.down)}
 }
 
-// tileMap describes an operand of so many lines, of k elements each: one of `share` blocks brings a part of a tile.
+// tileMap describes an operand of `lines` lines, of k elements each: one of `share` blocks brings a part of a tile.
 func tileMap(arg int, lines, k, ld uint32, along bool, tile, share uint32) backend.TileMap {
 	if along {
 		return backend.TileMap{Arg: arg, Rows: max(1, lines), Cols: max(1, k), Pitch: max(align, ld), TileRows: tile / share,

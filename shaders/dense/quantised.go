@@ -31,7 +31,7 @@ var quantisedPlaces = func() (p [formats.ScaleCols]uint32) {
 	return p
 }()
 
-// byteAlign is what the bytes of a row of a quantised A are a multiple of.
+// The bytes of a row of a quantised A are a multiple of byteAlign.
 const byteAlign = 16
 
 // packQuantised lays out the values row after row, a multiple of 16 bytes each, and the scales behind them. Where

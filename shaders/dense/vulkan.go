@@ -148,7 +148,7 @@ func lanesFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 
 // launchLanes is launch for vulkans.
 func launchLanes(s *shared, x params, p spec.Problem) (spec.Launch, error) {
-	groups, err := spec.Fold(s.pieces(), 1)
+	groups, err := spec.Fold(s.items(), 1)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", s.variant.Name, err)
 	}

@@ -39,7 +39,7 @@ var cpuSizes = sizes{block: cpuBlock, workers: cpuWorker}
 var cpuConsts = []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker),
 	spec.Define("COLS", cpuCols)}
 
-// arithmetic is what the kernel does with elements of T and sums of S.
+// arithmetic holds the kernel's functions for elements of T and sums of S.
 type arithmetic[T formats.Value, S host.Real] struct {
 	host.Sums[S]
 	row func(acc []S, vals []T, cols []uint32, b []T, ldb int)
@@ -83,7 +83,7 @@ func cpuGroup[T formats.Value, S host.Real](do arithmetic[T, S]) backend.GroupFu
 	}
 }
 
-// group is what a workgroup works on: columns j to j + n.
+// group is a workgroup's work: columns j to j + n.
 type group[T formats.Value, S host.Real] struct {
 	params
 	*scratch[T, S]

@@ -45,7 +45,7 @@ func cudaVariants() []*spec.Variant {
 	}, doubles)
 }
 
-// fullVariant is kernel_f32.cu with teams of so many columns.
+// fullVariant is kernel_f32.cu with teams of cols columns.
 func fullVariant(name string, t dtype.Type, arch int, cols uint32) *spec.Variant {
 	shape, split, least, depth := spec.Shape(16, 8, cudaBlock, t), "0", "4", uint32(cudaDepth)
 	switch {

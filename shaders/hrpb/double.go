@@ -22,7 +22,7 @@ var doubles = []*spec.Variant{
 	doubleVariant(80, 16),
 }
 
-// doubleVariant is double.cu with teams of so many columns.
+// doubleVariant is double.cu with teams of cols columns.
 func doubleVariant(arch int, cols uint32) *spec.Variant {
 	name, shape := fmt.Sprintf("cuda_n%d_f64", cols), spec.Shape(8, 8, 4, dtype.F64)
 	if arch == 90 {

@@ -147,7 +147,7 @@ func eachOf(t *testing.T, in dtype.Type, f func(t *testing.T, dev backend.Device
 
 // TestRange multiplies f32 data of many magnitudes in tf32: rows of A and columns of B from 2^-45 to 2^45, elements of
 // a row or column from its largest down to 2^-32 of it. It holds them to the bound in kernel_coop.comp, which
-// is what is left of f32's range where tf32 is made of f16; CUDA's matrix units need less of it.
+// is all that is left of f32's range where tf32 is made of f16; CUDA's matrix units need less of it.
 func TestRange(t *testing.T) {
 	eachOf(t, dtype.TF32, func(t *testing.T, dev backend.Device, v *spec.Variant) {
 		const m, k, n = 40, 300, 72

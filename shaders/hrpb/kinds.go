@@ -47,14 +47,14 @@ var (
 	}
 )
 
-// sizes are what of a variant decides how matrices are packed.
+// sizes are the figures of a variant that decide how matrices are packed.
 type sizes struct {
 	block, workers uint32 // columns of a block; parts that a large device works on at a time
 	ordered        bool   // rows may be put in another order
 	height         uint32 // of a strip; 0: matrices are packed in bricks
 }
 
-// sized completes a variant of tiles of so many columns.
+// sized completes a variant of tiles of cols columns.
 func (x sizes) sized(v *spec.Variant, kind *spec.Kind, rows, cols uint32) *spec.Variant {
 	v.Kind, v.Shape, v.Packing, v.Tile = kind, x, x, spec.Tile{Rows: int(rows), Cols: int(cols)}
 	return v

@@ -56,7 +56,7 @@ func vulkanStripsOf(t dtype.Type) []*spec.Variant {
 	}
 }
 
-// stripsOnVulkan has so many invocations side by side, with four columns each, and so many groups of them.
+// stripsOnVulkan has `across` invocations side by side, with four columns each, and `along` groups of them.
 func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
 	name, shared := fmt.Sprintf("vulkan_strips_n%d_%v", 4*across, t), uint32(1) // vec4
 	if along > 1 {
@@ -111,7 +111,7 @@ func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.P
 }
 
 // stripParts and stripSums are the grids of the phases: on CUDA a warp for each part, or for each row of a cut strip;
-// on Vulkan so many invocations for each part, or a workgroup for each cut strip.
+// on Vulkan stripLocal invocations for each part, or a workgroup for each cut strip.
 func stripParts(v *spec.Variant, w hrpb.Work) grid {
 	per := int64(stripWarps)
 	if v.Code == backend.CodeSPIRV {

@@ -50,7 +50,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// strip is what a workgroup works on: a strip's steps.
+// strip is a workgroup's work: a strip's steps.
 type strip[T formats.Value] struct {
 	first, steps int      // from the matrix's first step
 	cols         []uint32 // of each column of a step

@@ -33,11 +33,11 @@ var (
 	}
 )
 
-// packing is what of a variant decides how matrices are packed: the rows of a block, and of B in the ring, which are
-// handed over granule by granule; 0: there is no ring.
+// packing holds the figures of a variant that decide how matrices are packed: the rows of a block, and of B in the
+// ring, which are handed over granule by granule; 0: there is no ring.
 type packing struct{ block, ring, granule uint32 }
 
-// sized completes a variant of tiles of a block by so many columns.
+// sized completes a variant of tiles of a block by cols columns.
 func (x packing) sized(v *spec.Variant, kind *spec.Kind, cols uint32) *spec.Variant {
 	v.Kind, v.Packing, v.Tile = kind, x, spec.Tile{Rows: int(x.block), Cols: int(cols)}
 	return v

@@ -27,7 +27,7 @@ import (
 // ringMaxCols bounds the columns of a block for kernels with a ring: granules are numbered in 16 bits.
 const ringMaxCols = 1 << 20
 
-// options are what a variant's packing needs of the format.
+// options returns the format's options that a variant's packing needs.
 func options(v *spec.Variant) jigsaw.Options {
 	x := packingOf(v)
 	o := jigsaw.Options{BlockTile: int(x.block)}

@@ -77,8 +77,8 @@ func checkRing(t *rapid.T, a *formats.CSR[half.F16], v *spec.Variant) {
 	}
 }
 
-// play runs the feeders and the warps of block b, one action at a time in an order that seed decides, and
-// reports a granule that is overwritten while a warp needs it, a barrier that counts a warp for a granule other
+// play runs the producer warps and the consumer warps of block b, one action at a time in an order that seed decides,
+// and reports a granule that is overwritten while a warp needs it, a barrier that counts a warp for a granule other
 // than the one it is at, or that nobody can go on.
 func play(m *format.Matrix[half.F16], b int, granule, stages uint32, needs func(n int) (least, most uint32),
 	seed uint64) error {
@@ -118,7 +118,7 @@ func play(m *format.Matrix[half.F16], b int, granule, stages uint32, needs func(
 	for {
 		moved := false
 		for _, w := range append(rng.Perm(strips), strips) {
-			if w == strips { // the feeders
+			if w == strips { // the producer warps
 				slot := fed % stages
 				if fed < total && (fed < stages || phase[slot] == fed/stages) {
 					for v, left := range warps {

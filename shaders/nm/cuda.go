@@ -249,7 +249,7 @@ var (
 	narrowTiles  = []tileShape{{128, 1, 1}, {64, 1, 1}}
 )
 
-// clusterCost is what a cluster takes for a tile, in nanoseconds.
+// clusterCost is the time that a cluster takes for a tile, in nanoseconds.
 type clusterCost struct {
 	Step float64 `json:"step_ns"` // 64 columns of A
 }
@@ -270,7 +270,7 @@ var clusterCosts = sync.OnceValue(func() map[tileShape][2]float64 {
 	return costs
 })
 
-// cost is what a cluster takes for tiles of so many columns.
+// cost is the time that a cluster takes for tiles of this many columns.
 func (t tileShape) cost(cols int) float64 { return clusterCosts()[t][spec.Flag(cols < groupCols)] }
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.

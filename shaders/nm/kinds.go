@@ -68,7 +68,8 @@ var (
 	}
 )
 
-// packing is what of a variant decides how matrices are packed: the units that it takes, and the order of values.
+// packing holds the figures of a variant that decide how matrices are packed: the units that it takes, and the order of
+// values.
 type packing struct{ unit, order uint32 }
 
 // sizes are a variant's.

@@ -7,7 +7,7 @@
 //	1     single entries. The rows of a workgroup have the same slots in every group of columns, so what they
 //	      read of B at one slot lies within M rows of it: that part of B is brought to shared memory, and reads of
 //	      it meet no bank conflict, or few (§3.2). Where there are tensor cores, a tile of 16-bit entries
-//	      is put together again and multiplied densely; 2:4 is what sparse tensor cores take as it is.
+//	      is put together again and multiplied densely; sparse tensor cores take 2:4 as it is.
 //	8     any multiple of 8 rows, 8 of them to a workgroup or more, on scalar units.
 //	more  that many rows, on matrix units (§3.3): the rows of B that a panel keeps are gathered into shared memory
 //	      once for all its rows, and then the product is dense.
@@ -40,7 +40,7 @@ import (
 //go:embed *.wgsl
 var files embed.FS
 
-// Format is the table of the N:M kernels, of which array places is the format's Index.
+// Format is the table of the N:M kernels. Array places is the format's Index.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "nm", Args: spec.FormatArgs("values T", "places u32", "mask u32"),

@@ -40,7 +40,7 @@ func Variants24(t dtype.Type) []*spec.Variant {
 	return []*spec.Variant{sparseGroups(t), sparseWarps(t, 128, 128, 2, 64, 64)}
 }
 
-// Pack24 brings a 2:4 matrix into the order of WarpPack or GroupPack. The values have room for so many more behind
+// Pack24 brings a 2:4 matrix into the order of WarpPack or GroupPack. The values have room for that many more behind
 // them.
 func Pack24[T formats.Value](m *nm.Matrix[T], packing uint32, room int) (values []T, places []uint32, err error) {
 	return pack24(m, packing, room)

@@ -10,7 +10,7 @@ import (
 )
 
 // coops are the variants on cooperative matrices: for NVIDIA, AMD in waves of 32 and of 64, Intel, and Mesa's driver
-// for CPUs; by falling rows, of which the most that a matrix's panels allow are the best.
+// for CPUs; by falling rows: the most that a matrix's panels allow are the best.
 func coops() []coop {
 	var cs []coop
 	for _, v := range []uint32{64, 32, 16} {

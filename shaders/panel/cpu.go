@@ -21,7 +21,7 @@ const (
 	cpuChunk = 256 // vectors whose values are widened at a time, those of 16 bits
 )
 
-// Group is what a workgroup does: a panel, and the first of its columns of C.
+// Group is a workgroup's work: a panel, and the first of its columns of C.
 type Group struct {
 	First, Last int      // the panel's columns, counted over all
 	Rows        []uint32 // their rows of C; those that are not less than C's rows do not exist
@@ -65,7 +65,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// panel is what a workgroup works on.
+// panel is a workgroup's work.
 type panel[T formats.Value] struct {
 	v      int      // rows of a panel
 	first  int      // number of the first column

@@ -53,7 +53,7 @@ var (
 	}
 )
 
-// Packing is what of a variant decides how matrices are packed.
+// Packing holds the figures of a variant that decide how matrices are packed.
 type Packing struct {
 	V      int  // rows of a panel
 	Align  int  // its vectors are padded to a multiple; 0: the format decides
@@ -76,7 +76,7 @@ func (p Packing) Staged() bool { return p.Window > 0 }
 // ShapeOf returns a variant's sizes.
 func ShapeOf(v *spec.Variant) Shape { return v.Shape.(Shape) }
 
-// sized completes a variant of tiles of so many columns.
+// sized completes a variant of tiles of cols columns.
 func (x Shape) sized(v *spec.Variant, kind *spec.Kind, cols uint32) *spec.Variant {
 	v.Kind, v.Shape, v.Packing = kind, x, x.Packing
 	v.Tile = spec.Tile{Rows: x.V * max(1, x.Panels) * max(1, x.Warps), Cols: int(cols), Cluster: x.Cluster, Panel: x.V}

@@ -50,8 +50,8 @@ func StagedTile(v *spec.Variant) (panels, cols int) {
 // errTooLarge: more value slots than 32-bit indices reach, once lists are padded.
 var errTooLarge = fmt.Errorf("%w to be cut by windows", formats.ErrTooLarge)
 
-// Matrix is what a staged kernel needs of a format. Panel p has columns Ptr[p] to Ptr[p+1]. Those without a bit
-// in Mask are padding.
+// Matrix holds the arrays of a format that a staged kernel needs. Panel p has columns Ptr[p] to Ptr[p+1]. Those without
+// a bit in Mask are padding.
 type Matrix[T formats.Value] struct {
 	V      int // a power of two
 	Cols   int // of the matrix

@@ -25,7 +25,7 @@ type record struct {
 // recordWords is a record in the array.
 const recordWords = 4
 
-// Work is what a launch has to know of a work list, the array ArgWork. It lists
+// Work describes a work list, the array ArgWork, to a launch. It lists
 //
 //	records of panels and of parts of heavy panels;
 //	where there are such, the panels as they are, for launches whose workspace would be too large;

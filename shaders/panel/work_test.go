@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// drawPanels makes panels of multiples of align vectors, one after the other, of which some are heavy.
+// drawPanels makes panels of multiples of align vectors, one after the other. Some are heavy.
 func drawPanels(t *rapid.T, align uint32) []Span {
 	var panels []Span
 	first := uint32(0)

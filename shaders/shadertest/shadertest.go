@@ -1,4 +1,4 @@
-// Package shadertest runs kernels in tests, on every device that this build finds: Suite is what the tests of all
+// Package shadertest runs kernels in tests, on every device that this build finds: Suite has the tests of all
 // formats have in common, Case a product with a known answer. Its functions are for one goroutine.
 package shadertest
 

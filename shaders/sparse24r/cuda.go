@@ -28,7 +28,7 @@ func cudaVariants() []*spec.Variant {
 			v.Consts = slices.DeleteFunc(v.Consts, func(c spec.Const) bool { return c.Name == "V" }) // of nm's patterns
 			v.Entry = "sparse24r"
 			v.Unit.Defines["ENTRY"] = v.Entry
-			if nm.Order(v) == nm.GroupPack { // beside the stages; the others gather where stages were
+			if nm.Order(v) == nm.GroupPack { // next to the stages; the others gather where stages were
 				v.Shared += 8 * gatherBytes
 				v.Need.Shared = v.Shared
 			}

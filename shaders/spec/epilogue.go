@@ -83,7 +83,7 @@ func (p Problem) StoreWord() uint32 {
 	return include.Number(p.Out) | p.Epilogue.word()
 }
 
-// Stored is what a word `store` says: the number of C's type, and the epilogue.
+// Stored holds the fields of a word `store`: the number of C's type, and the epilogue.
 func Stored(word uint32) (elem uint32, e Epilogue) {
 	return word & 3, Epilogue{Bias: Bias(word >> 2 & 3), Activation: Activation(word >> 4 & 15), BiasShift: word >> 8 & 15}
 }

@@ -38,7 +38,7 @@ type Format struct {
 	// refuses those that Encode does.
 	Measure func(rows, cols int, nnz int64, v *Variant) (formats.Stats, int64, error)
 	// Slots, if set, returns the value slots that Encode makes at least of a matrix of a size, whatever its pattern. Where
-	// entries are few beside them, the format is not asked what it makes of a sample.
+	// entries are few compared with them, the format is not asked what it makes of a sample.
 	Slots func(rows, cols int) int64
 	// Encode packs a CSR matrix for a variant. It may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Packed, error)
@@ -114,11 +114,12 @@ type Variant struct {
 	Shared uint32  // dynamic shared memory in bytes (CUDA)
 	Maps   int     // tensor maps that a launch brings (CUDA)
 	Consts []Const // what the compiler is told: tile sizes and switches
-	// Any says that it stands for all tiles of its kernel, of which Format.Suited picks one.
+	// Any says that it stands for all tiles of its kernel: Format.Suited picks one.
 	Any bool
 	// Shape is the kernel's own sizes, of a type of its package.
 	Shape any
-	// Packing is what of the variant decides how Encode packs a matrix, of a comparable type: see Format.SamePacking.
+	// Packing holds the figures of the variant that decide how Encode packs a matrix. Its type is comparable: see
+	// Format.SamePacking.
 	Packing any
 	Unit    Unit // what it is compiled from
 	Entry   string
@@ -195,7 +196,7 @@ func (v *Variant) Const(name string) uint32 {
 	return 0
 }
 
-// Columns returns how many columns of C a piece of work computes; 0 where that is not fixed.
+// Columns returns how many columns of C a work item computes; 0 where that is not fixed.
 func (v *Variant) Columns() int { return v.Tile.Cols }
 
 // Const is a compile-time constant: -D in CUDA C++, constant_id in GLSL (when ID >= 0; a -D of the
@@ -217,7 +218,7 @@ func Flag(on bool) uint32 {
 	return 0
 }
 
-// Need is what a variant asks of a device.
+// Need lists the capabilities that a variant requires of a device.
 type Need struct {
 	Arch   int                   // least CUDA compute capability times ten
 	Exact  bool                  // only that architecture (arch-specific code)
@@ -269,7 +270,7 @@ func has(l []backend.MatrixShape, s backend.MatrixShape) bool {
 	return false
 }
 
-// Unit is what one blob is compiled from. Several variants may share a Unit (specialisation
+// Unit is the source and the constants of one blob. Several variants may share a Unit (specialisation
 // constants tell them apart).
 type Unit struct {
 	Source  string            // file in the kernel's folder: kernel.cu, kernel.comp, kernel.wgsl
@@ -290,7 +291,7 @@ type Packed struct {
 	NNZ        int64
 	Arrays     []Array // in argument order
 	Stats      formats.Stats
-	Items      int64 // pieces of work that workgroups take: rows, panels, parts of them
+	Items      int64 // work items that workgroups take: rows, panels, parts of them
 	Panel      int   // rows that belong together, see Format.EncodePart; 0: 1
 	Format     any   // the format's own matrix, for decoding and inspection
 	Work       any   // how work is shared out, as far as Launch has to know it besides
@@ -307,7 +308,7 @@ func (e *Packed) Bytes() (n int64) {
 // Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
 // variant's storage type, LDB a multiple of 8 (or TightLD, for variants that are Tight) with all K·LDB elements present
 // (columns past N may hold anything), C row-major. Other layouts are brought into this form by package plan, except for
-// variants that take any order: a column-major B has all LDB·N elements, of which those past row K may hold anything.
+// variants that take any order: a column-major B has all LDB·N elements, and those past row K may hold anything.
 type Problem struct {
 	M, K, N     int
 	LDB, LDC    int

@@ -32,9 +32,9 @@ const head = `# Kernels
 Generated from the tables in ` + "`shaders/NAME`" + ` by ` + "`go run ./tools/kernels`" + `. Do not edit.
 
 A format has several kernels for each API. The device, the packed matrix and the number of columns decide which of them
-multiplies; a report names it, as ` + "`dense/hopper 128×192`" + `. ` + "`spmmrun --variant FORMAT/KERNEL[/TILE]`" + ` asks for one, and
-` + "`spmmrun kernels`" + ` prints this list. Tiles are rows by columns of C: split2 is split-K by two CTAs,
-cluster2 a cluster of two CTAs that share operands.
+multiplies; a report names it, as ` + "`dense/hopper 128×192`" + `. ` + "`spmmrun --variant FORMAT/KERNEL[/TILE]`" + `
+asks for one, and ` + "`spmmrun kernels`" + ` prints this list. Tiles are rows by columns of C: split2 is split-K by
+two CTAs, cluster2 a cluster of two CTAs that share operands.
 `
 
 // text is the file.
