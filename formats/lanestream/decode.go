@@ -66,7 +66,7 @@ func (m *Matrix[T]) rows(g int, out *[GroupRows][]placed) {
 	}
 }
 
-// merge brings two runs of entries, the second of which begins at n, into one order.
+// merge brings two runs of entries into one order. The second run begins at n.
 func merge(entries []placed, n int) {
 	second := slices.Clone(entries[n:])
 	i, k := n-1, len(second)-1
@@ -150,7 +150,7 @@ func (m *Matrix[T]) checkRows(g int) error {
 		}
 		for _, e := range entries {
 			if e.col <= last {
-				return fmt.Errorf("lanestream: row %d has an entry in column %d among the values and in the rest", i, e.col)
+				return fmt.Errorf("lanestream: row %d has an entry in column %d among the values and in the COO remainder", i, e.col)
 			}
 			last = e.col
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// restShare says for what share of the values room is kept for the rest's; with more they are copied.
+// restShare says for what share of the values room is kept for the remainder's; with more they are copied.
 const restShare = 64
 
 // Options say how a matrix is packed.
@@ -23,22 +23,22 @@ type Options struct {
 	Layout int
 	// Parts is the number of streams of a group of 64 rows, 1 to MaxParts; 0 means 1. A warp multiplies a stream.
 	Parts int
-	// PieceSteps is the number of steps of 32 columns in a piece, 1, 2 or 4, and Window the number of pieces of values
+	// PieceSteps is the number of steps of 32 columns in a segment, 1, 2 or 4, and Window the number of segments of values
 	// that a step may read from, 2 or 3. 0 means by density.
 	PieceSteps, Window int
 	// RingRows says that a reader's ring has room for fewer rows of values than MaxPieceRows says; 0: it has not.
 	RingRows int
 }
 
-// leastRows is what a piece may have at least.
+// leastRows is the least number of rows of a segment.
 const leastRows = 4
 
-// most returns how many rows a piece may have.
+// most returns how many rows a segment may have.
 func (o Options) most(pieceSteps, window int) int {
 	return min(ringRows, cmp.Or(o.RingRows, ringRows))/(window+1) - maskRows(o.Layout)*pieceSteps
 }
 
-// ByDensity is an option: Pairs for matrices of which at most mostPairs is stored, else Places.
+// ByDensity is an option: Pairs for matrices whose density is at most mostPairs, else Places.
 const (
 	ByDensity = 2
 	mostPairs = 0.15
@@ -96,9 +96,9 @@ func (o Options) check() error {
 	case o.Parts < 1 || o.Parts > MaxParts:
 		return fmt.Errorf("lanestream: %d parts: need 1 to %d", o.Parts, MaxParts)
 	case o.PieceSteps != 1 && o.PieceSteps != 2 && o.PieceSteps != 4:
-		return fmt.Errorf("lanestream: pieces of %d steps: need 1, 2 or 4", o.PieceSteps)
+		return fmt.Errorf("lanestream: segments of %d steps: need 1, 2 or 4", o.PieceSteps)
 	case o.Window != 2 && o.Window != 3:
-		return fmt.Errorf("lanestream: a window of %d pieces: need 2 or 3", o.Window)
+		return fmt.Errorf("lanestream: a window of %d segments: need 2 or 3", o.Window)
 	case o.RingRows != 0 && o.most(o.PieceSteps, o.Window) < leastRows:
 		return fmt.Errorf("lanestream: a ring of %d rows: need %d or more", o.RingRows,
 			(o.Window+1)*(leastRows+maskRows(o.Layout)*o.PieceSteps))
@@ -160,7 +160,7 @@ func pack[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], va
 		return err
 	}
 	rest := make([][GroupRows][]entry[U], groups)
-	out := values() // without the rest's
+	out := values() // without the remainder's
 	par.Each(groups, 1, func(g int) {
 		p := packers.Get().(*packer[U])
 		defer packers.Put(p)
@@ -193,7 +193,7 @@ func (m *Matrix[T]) allocate(layouts []layout) error {
 		m.StreamPtr[s+1], m.PieceRows[s] = uint32(rows), uint32(l.pieceRows)
 	}
 	m.Mask = make([]uint32, m.Groups()*m.Pieces()*m.PieceSteps*stepWords(m.Layout))
-	m.Values = make([]T, rows*Chains, rows*Chains+rows*Chains/restShare) // the rest's follow
+	m.Values = make([]T, rows*Chains, rows*Chains+rows*Chains/restShare) // the remainder's follow
 	m.Stored = make([]uint32, rows*storedBits)
 	return nil
 }
@@ -213,13 +213,13 @@ func (m *Matrix[T]) stream(g, q int) streamOf {
 // streamOf is a stream but for its values.
 type streamOf struct {
 	group        int
-	first, count int // pieces
+	first, count int // segments
 	rows         int // of values
 	pieceRows    int
-	mask         []uint32 // of its pieces
+	mask         []uint32 // of its segments
 }
 
-// entry is an entry of the rest.
+// entry is an entry of the COO remainder.
 type entry[U raw] struct {
 	col uint32
 	val U
@@ -231,15 +231,15 @@ type packer[U raw] struct {
 	rowPtr        []int64
 	colIdx        []int32
 	val           []U
-	steps, window int // of a piece; in pieces
+	steps, window int // of a segment; in segments
 	first         func(part int) int
 	planner       planner
 	chain         [StepCols]uint8 // of a column of a step, in row 0
-	bit           [StepCols]uint8 // of a piece's column in its chain's word, in row 0
+	bit           [StepCols]uint8 // of a segment's column in its chain's word, in row 0
 
 	rest  [GroupRows][]entry[U]
 	next  [GroupRows]int64     // entry of each row
-	tile  []U                  // a piece's values: rows of steps·StepCols
+	tile  []U                  // a segment's values: rows of steps·StepCols
 	taken [Chains]words        // its entries, layout Places
 	has   [GroupRows][4]uint32 // its entries, layout Pairs: a word of each step
 	quads [4 * quads]quad      // of a lane
@@ -292,7 +292,7 @@ func (p *packer[U]) layout(g, q int) layout {
 	return p.planner.plan()
 }
 
-// write writes a stream: its mask and values; what does not fit is added to p.rest.
+// write writes a stream: its mask and values; what does not fit is added to the remainder.
 func (p *packer[U]) write(s streamOf, values []U, stored []uint32) {
 	var reached [Chains]int
 	p.seek(s.group, s.first*p.steps*StepCols)
@@ -325,7 +325,7 @@ func (p *packer[U]) bring(g, piece int) {
 	}
 }
 
-// writeChain writes a chain's values of piece j, from row `at` on, and returns the row that it has reached then.
+// writeChain writes a chain's values of segment j, from row `at` on, and returns the row that it has reached then.
 func (p *packer[U]) writeChain(s streamOf, j, c, at, least, most int, mask []uint32, values []U, stored []uint32) int {
 	n := p.steps * chainWords
 	has := &p.taken[c]
@@ -360,7 +360,7 @@ func (p *packer[U]) writeChain(s streamOf, j, c, at, least, most int, mask []uin
 	return at
 }
 
-// drop leaves an entry of a chain's piece j to the rest: of the row that has the fewest there.
+// drop leaves an entry of a chain's segment j to the COO remainder: of the row that has the fewest there.
 func (p *packer[U]) drop(s streamOf, j, c int) {
 	has := &p.taken[c]
 	bestWord, best, bestRow := 0, -1, 0
@@ -378,13 +378,13 @@ func (p *packer[U]) drop(s streamOf, j, c int) {
 	has[bestWord] &^= 1 << best
 }
 
-// joinRest adds the groups' rest to the arrays. values returns the part of m.Values that is theirs.
+// joinRest adds the groups' COO remainders to the arrays. values returns the part of m.Values that is theirs.
 func joinRest[T formats.Value, U raw](m *Matrix[T], rest [][GroupRows][]entry[U], values func() []U) error {
 	m.RestPtr = make([]uint32, m.Rows+1)
 	var n int64
 	for i := range m.Rows {
 		if n += int64(len(rest[i/GroupRows][i%GroupRows])); n > formats.MaxSlots {
-			return fmt.Errorf("%w: more than %d entries in the rest", ErrTooLarge, int64(formats.MaxSlots))
+			return fmt.Errorf("%w: more than %d entries in the COO remainder", ErrTooLarge, int64(formats.MaxSlots))
 		}
 		m.RestPtr[i+1] = uint32(n)
 	}

@@ -19,7 +19,7 @@ var Format = formats.Format{
 		{Name: "parts", Default: 1, Usage: "streams of 64 rows, one for each warp that multiplies them"},
 		{Name: "piece-steps", Default: 0, Usage: "steps of 32 columns that are read together: 1, 2, 4, or 0, by density"},
 		{Name: "ring-rows", Default: 0, Usage: "rows of values that a reader has room for, 0: 113"},
-		{Name: "window", Default: 0, Usage: "pieces that a step may read from: 2, 3, or 0, by density"},
+		{Name: "window", Default: 0, Usage: "segments that a step may read from: 2, 3, or 0, by density"},
 	},
 	Pack: formats.ByType(encode[half.F16], encode[half.BF16], encode[float32]),
 	New:  formats.NewOf[Matrix[half.F16], Matrix[half.BF16], Matrix[float32]],
@@ -62,7 +62,7 @@ func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 // PanelRows returns 64.
 func (m *Matrix[T]) PanelRows() int { return GroupRows }
 
-// PanelCols appends all columns to dst, which a group's steps fetch, and those of the rest of group p.
+// PanelCols appends all columns to dst, which a group's steps fetch, and those of the COO remainder of group p.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	for c := range m.Cols {
 		dst = append(dst, uint32(c))
@@ -92,10 +92,10 @@ func (m *Matrix[T]) Stats() formats.Stats {
 	return s
 }
 
-// Details tells what the values' padding and the rest come to.
+// Details tells what the values' padding and the COO remainder come to.
 func (m *Matrix[T]) Details() []formats.Detail {
 	return []formats.Detail{
 		{Name: "rows of values", Value: float64(m.Slots() / Chains)},
-		{Name: "entries in the rest", Value: float64(len(m.RestCol))},
+		{Name: "entries in the COO remainder", Value: float64(len(m.RestCol))},
 	}
 }

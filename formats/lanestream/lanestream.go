@@ -38,8 +38,8 @@ type Matrix[T formats.Value] struct {
 	Rows, Cols int
 	Layout     int // Places or Pairs
 	Parts      int // streams of a group of rows
-	PieceSteps int // steps of a piece: 1, 2 or 4
-	Window     int // pieces of values that a step may read from
+	PieceSteps int // steps of a segment: 1, 2 or 4
+	Window     int // segments of values that a step may read from
 
 	StreamPtr []uint32
 	PieceRows []uint32
@@ -50,8 +50,8 @@ type Matrix[T formats.Value] struct {
 	RestCol   []uint32
 }
 
-// MaxPieceRows returns the most rows of values that a piece may have: Window + 1 pieces and their masks fit in 113 rows
-// of 16-bit values, which is what a warp of a large multiprocessor has of shared memory.
+// MaxPieceRows returns the most rows of values that a segment may have: Window + 1 segments and their masks fit in 113
+// rows of 16-bit values, a warp's share of the shared memory of a large multiprocessor.
 func MaxPieceRows(layout, pieceSteps, window int) int {
 	return ringRows/(window+1) - maskRows(layout)*pieceSteps
 }
@@ -67,12 +67,12 @@ func (m *Matrix[T]) Groups() int { return groups(m.Rows) }
 
 func groups(rows int) int { return slots.Ceil(rows, GroupRows) }
 
-// Pieces returns the number of pieces of a group's columns.
+// Pieces returns the number of segments of a group's columns.
 func (m *Matrix[T]) Pieces() int { return pieces(m.Cols, m.PieceSteps) }
 
 func pieces(cols, steps int) int { return slots.Ceil(cols, StepCols*steps) }
 
-// Slots returns the number of values of streams. The rest's follow.
+// Slots returns the number of values of streams. The remainder's follow.
 func (m *Matrix[T]) Slots() int { return Chains * int(m.StreamPtr[len(m.StreamPtr)-1]) }
 
 // RingRows returns the rows of values that a reader's ring needs room for.
@@ -84,13 +84,13 @@ func (m *Matrix[T]) RingRows() int {
 	return (m.Window + 1) * (most + maskRows(m.Layout)*m.PieceSteps)
 }
 
-// Shape is what a kernel needs to know of a matrix besides its size.
+// Shape describes a matrix to a kernel, besides its size.
 type Shape struct {
 	Groups, Parts      int // of rows; streams of a group
-	Pieces, PieceSteps int // of a group; steps of a piece
+	Pieces, PieceSteps int // of a group; steps of a segment
 	Layout             int // Places or Pairs
 	RingRows           int // see Matrix.RingRows
-	Window             int // pieces of values that a step may read from
+	Window             int // segments of values that a step may read from
 }
 
 // Shape returns the matrix's shape.
@@ -99,7 +99,7 @@ func (m *Matrix[T]) Shape() Shape {
 		RingRows: m.RingRows(), Window: m.Window}
 }
 
-// LongestPiece returns the most rows of values that a piece of any stream has.
+// LongestPiece returns the most rows of values that a segment of any stream has.
 func (m *Matrix[T]) LongestPiece() int {
 	most := uint32(0)
 	for _, n := range m.PieceRows {
@@ -108,7 +108,7 @@ func (m *Matrix[T]) LongestPiece() int {
 	return int(most)
 }
 
-// FirstPiece returns the first piece of a part: part q has the pieces from FirstPiece(q) to FirstPiece(q+1) - 1.
+// FirstPiece returns the first segment of a part: part q has the segments from FirstPiece(q) to FirstPiece(q+1) - 1.
 func (m *Matrix[T]) FirstPiece(part int) int { return m.Pieces() * part / m.Parts }
 
 // Place returns the place, within a group and a step, of position i (0 to 15) of a chain's word w (0 or 1). Layout
@@ -134,10 +134,10 @@ func rawOf[U raw, T formats.Value](x []T) []U {
 	return unsafe.Slice((*U)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// words are a chain's positions, 16 bits for each of a piece's words.
+// words are a chain's positions, 16 bits for each of a segment's words.
 type words [8]uint16
 
-// of takes a chain's words of a piece of n steps from the mask.
+// of takes a chain's words of a segment of n steps from the mask.
 func (w *words) of(mask []uint32, chain, n int) {
 	for s := range n {
 		for i := range chainWords {
@@ -173,8 +173,8 @@ func (w *words) count(n int) int {
 	return c
 }
 
-// limits returns the rows that a chain must have reached at the end of piece j of a stream, and those it may have. The
-// last `back` rows may still be read after it.
+// limits returns the rows that a chain must have reached at the end of segment j of a stream, and those it may have.
+// The last `back` rows may still be read after it.
 func limits(j, count, pieceRows, window, rows, back int) (least, most int) {
 	if j+1 < count {
 		least = min(pieceRows*(j+1)+back, rows)

@@ -30,7 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("rows of values", m.StreamPtr[1], "of which a piece has", m.PieceRows[0])
+	fmt.Println("rows of values", m.StreamPtr[1], "in all, in a segment", m.PieceRows[0])
 	for _, lane := range []int{0, 1, 4} {
 		fmt.Printf("lane %d: mask %010b, values", lane, m.Mask[2*lane:][:2])
 		for j := range m.StreamPtr[1] {
@@ -38,13 +38,13 @@ func Example() {
 		}
 		fmt.Println()
 	}
-	fmt.Println("in the rest:", len(m.RestCol))
+	fmt.Println("in the COO remainder:", len(m.RestCol))
 	// Output:
-	// rows of values 8 of which a piece has 3
+	// rows of values 8 in all, in a segment 3
 	// lane 0: mask [1111000011110000111100001111 0000000000], values [100 200] [108 208] [116 216] [124 224] [132 232] [140 240] [148 248] [156 256]
 	// lane 1: mask [101000001010000010100000101 0000000000], values [0 0] [0 0] [0 0] [0 0] [0 0] [0 0] [0 0] [0 0]
 	// lane 4: mask [1111000011110000111100001111 0000000000], values [101 201] [109 209] [117 217] [125 225] [133 233] [141 241] [149 249] [157 257]
-	// in the rest: 0
+	// in the COO remainder: 0
 }
 
 var size = formatstest.Size{Rows: rapid.IntRange(0, 100), Cols: rapid.SampledFrom([]int{0, 1, 7, 63, 64, 65, 200, 700})}
@@ -79,7 +79,7 @@ func scattered(rows, cols int, density float64) *formats.CSR[half.F16] {
 	return a
 }
 
-// TestPadding holds the fillers and the rest of scattered matrices to what the layout is for.
+// TestPadding bounds the fillers and the COO remainder of scattered matrices, which the layout is to keep few.
 func TestPadding(t *testing.T) {
 	for _, q := range []struct {
 		layout                 int
@@ -98,9 +98,9 @@ func TestPadding(t *testing.T) {
 		}
 		n := float64(a.NNZ())
 		padding, rest := float64(m.Slots())/n-1, float64(len(m.RestCol))/n
-		t.Logf("density %.1f: pieces of %d steps, window %d, %v rows: padding %.2f %%, rest %.2f %%", q.density, m.PieceSteps, m.Window, m.PieceRows[:2], 100*padding, 100*rest)
+		t.Logf("density %.1f: segments of %d steps, window %d, %v rows: padding %.2f %%, rest %.2f %%", q.density, m.PieceSteps, m.Window, m.PieceRows[:2], 100*padding, 100*rest)
 		if padding > q.padding || rest > q.rest {
-			t.Errorf("density %.1f: %.2f %% of padding and %.2f %% in the rest, want at most %.2f and %.2f", q.density, 100*padding, 100*rest, 100*q.padding, 100*q.rest)
+			t.Errorf("density %.1f: %.2f %% of padding and %.2f %% in the COO remainder, want at most %.2f and %.2f", q.density, 100*padding, 100*rest, 100*q.padding, 100*q.rest)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// M is what TestValidate and TestValidatePairs damage.
+// M is the matrix that TestValidate and TestValidatePairs damage.
 type M = lanestream.Matrix[half.F16]
 
 // TestValidate: each array is held against the others, and the error says what is wrong.
@@ -133,7 +133,7 @@ func TestValidate(t *testing.T) {
 	}
 	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
 		{"parts", func(m *M) { m.Parts = 33 }, "33 parts"},
-		{"steps", func(m *M) { m.PieceSteps = 3 }, "pieces of 3 steps"},
+		{"steps", func(m *M) { m.PieceSteps = 3 }, "segments of 3 steps"},
 		{"window", func(m *M) { m.Window = 1 }, "window of 1"},
 		{"rows", func(m *M) { m.Rows = -1 }, "a matrix of -1"},
 		{"too many columns", func(m *M) { m.Cols = formats.MaxDim; m.Rows = formats.MaxDim }, "too large"},
@@ -141,8 +141,8 @@ func TestValidate(t *testing.T) {
 		{"fewer columns", func(m *M) { m.Cols = 299 }, "in column 299"},
 		{"pointers", func(m *M) { m.StreamPtr[1] = m.StreamPtr[2] + 1 }, "before its start"},
 		{"first pointer", func(m *M) { m.StreamPtr[0] = 1 }, "starts at row 1"},
-		{"rows of pieces", func(m *M) { m.PieceRows[1] = 99 }, "99 rows a piece"},
-		{"no rows of pieces", func(m *M) { m.PieceRows = nil }, "0 numbers of rows a piece"},
+		{"rows of segments", func(m *M) { m.PieceRows[1] = 99 }, "99 rows a segment"},
+		{"no rows of segments", func(m *M) { m.PieceRows = nil }, "0 numbers of rows a segment"},
 		{"mask", func(m *M) { m.Mask = m.Mask[1:] }, "mask words"},
 		{"a bit less", func(m *M) { m.Mask[0] &= m.Mask[0] - 1 }, "lanestream: "},
 		{"bits all set", func(m *M) {
@@ -155,8 +155,8 @@ func TestValidate(t *testing.T) {
 		{"stored without value", func(m *M) { m.Stored[len(m.Stored)-1] = ^uint32(0) }, "has an entry in row"},
 		{"value not stored", func(m *M) { clear(m.Stored) }, "no entry"},
 	})
-	formatstest.Finds(t, func() *M { return withRest(t) }, []formatstest.Damage[*M]{ // the other may have no rest
-		{"rest in order", func(m *M) { m.RestCol[1] = m.RestCol[0] }, "the rest of row"},
+	formatstest.Finds(t, func() *M { return withRest(t) }, []formatstest.Damage[*M]{ // the other may have no COO remainder
+		{"rest in order", func(m *M) { m.RestCol[1] = m.RestCol[0] }, "the COO remainder of row"},
 		{"rest inside", func(m *M) { m.RestCol[len(m.RestCol)-1] = 300 }, "below 300"},
 	})
 }
@@ -175,7 +175,7 @@ func TestValidatePairs(t *testing.T) {
 		{"layout", func(m *M) { m.Layout = lanestream.Places }, "mask words"},
 		{"no layout", func(m *M) { m.Layout = 2 }, "layout 2"},
 		{"mask", func(m *M) { m.Mask = m.Mask[1:] }, "mask words"},
-		{"no bits", func(m *M) { clear(m.Mask) }, "words of chain 0 by the end of piece 0"},
+		{"no bits", func(m *M) { clear(m.Mask) }, "words of chain 0 by the end of segment 0"},
 		{"no columns", func(m *M) {
 			for i := range m.Mask {
 				if i%96 < 64 {
@@ -201,7 +201,7 @@ func TestValidatePairs(t *testing.T) {
 	})
 }
 
-// withRest returns a matrix of 300 columns that has entries in the rest: few in all, many in the last columns.
+// withRest returns a matrix of 300 columns that has entries in the COO remainder: few in all, many in the last columns.
 func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 	a := scattered(64, 300, 0.05)
 	for i := range a.Rows {
@@ -219,7 +219,7 @@ func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 			return m
 		}
 	}
-	t.Fatal("nothing in the rest")
+	t.Fatal("nothing in the COO remainder")
 	return nil
 }
 

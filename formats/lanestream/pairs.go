@@ -15,7 +15,7 @@ func Quad(lane, i int) (row, col int) {
 	return 16*(i>>2) + 8*(i&1) + lane/4, 16*(i>>1&1) + 4*(lane%4)
 }
 
-// Pair is what a step's mask says of a quad.
+// Pair holds the bits of a step's mask for a quad.
 type Pair struct {
 	Next, Upper bool   // slot 0 has the lower half of the chain's next word; slot 1 has the upper half of the last one
 	Col         [2]int // the slots' columns in the quad
@@ -103,7 +103,7 @@ func (p *packer[U]) bringBits(g, piece int) {
 	}
 }
 
-// quadsOf sets p.quads to those of a lane in the piece that was brought.
+// quadsOf sets p.quads to those of a lane in the segment that was brought.
 func (p *packer[U]) quadsOf(lane int) []quad {
 	of := p.quads[:p.steps*quads]
 	for i := range of {
@@ -134,7 +134,7 @@ func (p *packer[U]) layoutPairs(g, q int) layout {
 	return p.planner.plan()
 }
 
-// writePairs writes a stream: its mask and values; what does not fit is added to p.rest.
+// writePairs writes a stream: its mask and values; what does not fit is added to the remainder.
 func (p *packer[U]) writePairs(s streamOf, values []U, stored []uint32) {
 	var chains [lanes]pairChain
 	n := p.steps * stepWords(Pairs)
@@ -157,7 +157,7 @@ type pairChain struct {
 	free bool // the upper half of the last one belongs to no quad yet
 }
 
-// fit returns the quads of a lane in piece j, with no more than two entries each, such that the chain reaches `least`
+// fit returns the quads of a lane in segment j, with no more than two entries each, such that the chain reaches `least`
 // words, and `most` at most.
 func (p *packer[U]) fit(s streamOf, j, lane int, c pairChain, least, most int) []quad {
 	of := p.quadsOf(lane)
@@ -186,7 +186,7 @@ func (p *packer[U]) fit(s streamOf, j, lane int, c pairChain, least, most int) [
 	return of
 }
 
-// dropLast leaves the last entry of a quad to the rest.
+// dropLast leaves the last entry of a quad to the COO remainder.
 func (p *packer[U]) dropLast(s streamOf, j, lane, i int, of []quad) {
 	r, c := Quad(lane, i%quads)
 	last := bits.Len8(of[i].has) - 1
@@ -195,7 +195,7 @@ func (p *packer[U]) dropLast(s streamOf, j, lane, i int, of []quad) {
 	p.rest[r] = append(p.rest[r], entry[U]{uint32((s.first+j)*width + col), p.tile[r*width+col]})
 }
 
-// writeQuads writes a lane's values of step k of a piece, and its mask. Slots without an entry have a column that the
+// writeQuads writes a lane's values of step k of a segment, and its mask. Slots without an entry have a column that the
 // other one has not.
 func (p *packer[U]) writeQuads(c *pairChain, of []quad, mask []uint32, lane, k int, values []U, stored []uint32) {
 	width := p.steps * StepCols
@@ -266,7 +266,7 @@ func (m *Matrix[T]) checkChain(number int, s streamOf, lane int) (at int, err er
 			x := PairAt(s.mask[j*n+i/quads*stepWords(Pairs):], lane, i%quads)
 			if x.Next {
 				if at++; at > most {
-					return 0, fmt.Errorf("takes %d words of chain %d in piece %d: need at most %d", at, lane, j, most)
+					return 0, fmt.Errorf("takes %d words of chain %d in segment %d: need at most %d", at, lane, j, most)
 				}
 				at--
 				if lost() {
@@ -285,7 +285,7 @@ func (m *Matrix[T]) checkChain(number int, s streamOf, lane int) (at int, err er
 			}
 		}
 		if at < least {
-			return 0, fmt.Errorf("takes %d words of chain %d by the end of piece %d: need %d or more", at, lane, j, least)
+			return 0, fmt.Errorf("takes %d words of chain %d by the end of segment %d: need %d or more", at, lane, j, least)
 		}
 	}
 	if lost() {

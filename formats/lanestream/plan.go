@@ -1,4 +1,4 @@
-// How many rows of values a piece of a stream has, and how many the stream keeps: what costs least.
+// How many rows of values a segment of a stream has, and how many the stream keeps: what costs least.
 
 package lanestream
 
@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// restCost is what an entry of the rest costs, in bytes: those that it takes, and the time to fetch a row of B for it
-// alone.
+// restCost is the cost of an entry of the COO remainder, in bytes: those that it takes, and the time to fetch a row of
+// B for it alone.
 const restCost = 16
 
 // layout is how a stream's values are laid out.
@@ -17,10 +17,10 @@ type layout struct {
 	rows      int
 }
 
-// planner chooses layouts. Its counts are the entries of each piece, chain by chain: those of piece j begin at
+// planner chooses layouts. Its counts are the entries of each segment, chain by chain: those of segment j begin at
 // chains·j.
 type planner struct {
-	window, most int // pieces that a step may read from, rows that a piece may have
+	window, most int // segments that a step may read from, rows that a segment may have
 	chains, back int // chains of a stream; rows that may still be read, see limits
 	counts       []uint16
 	ends         [Chains]int
@@ -35,7 +35,7 @@ func newPlanner(o Options) planner {
 	return p
 }
 
-// begin clears the counts, of which there are n.
+// begin clears the n counts.
 func (p *planner) begin(n int) []uint16 {
 	p.counts = slices.Grow(p.counts[:0], n)[:n]
 	clear(p.counts)
@@ -52,7 +52,7 @@ func (p *planner) plan() layout {
 	if entries == 0 {
 		return layout{pieceRows: 1}
 	}
-	best, least := layout{pieceRows: 1}, restCost*entries // all of it in the rest
+	best, least := layout{pieceRows: 1}, restCost*entries // all of it in the COO remainder
 	mean := float64(entries) / float64(len(p.counts))
 	from, to := int(max(1, math.Floor(0.97*mean))), int(math.Ceil(1.08*mean))+1
 	for rows := min(from, p.most); rows <= min(to, p.most); rows++ {
@@ -79,7 +79,8 @@ func (p *planner) plan() layout {
 	return best
 }
 
-// replay has every chain take its values, with this many rows a piece, and returns how many entries go to the rest.
+// replay has every chain take its values, with this many rows a segment, and returns how many entries go to the COO
+// remainder.
 func (p *planner) replay(rows, pieces int) (dropped int) {
 	p.ends = [Chains]int{}
 	for j := range pieces {

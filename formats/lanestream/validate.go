@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that passes can be
+// Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be
 // decoded and multiplied without touching memory outside its arrays. Errors name the array, and the stream or the row.
 func (m *Matrix[T]) Validate() error {
 	if err := (Options{Layout: m.Layout, Parts: m.Parts, PieceSteps: m.PieceSteps, Window: m.Window}).check(); err != nil {
@@ -50,16 +50,16 @@ func (m *Matrix[T]) checkLengths() error {
 	case len(m.StreamPtr) != streams+1:
 		return fmt.Errorf("lanestream: %d stream pointers for %d streams: need %d", len(m.StreamPtr), streams, streams+1)
 	case len(m.PieceRows) != streams:
-		return fmt.Errorf("lanestream: %d numbers of rows a piece for %d streams", len(m.PieceRows), streams)
+		return fmt.Errorf("lanestream: %d numbers of rows a segment for %d streams", len(m.PieceRows), streams)
 	case int64(len(m.Mask)) != int64(m.Groups())*steps*int64(stepWords(m.Layout)):
 		return fmt.Errorf("lanestream: %d mask words for %d groups of %d steps: need %d", len(m.Mask), m.Groups(), steps, int64(m.Groups())*steps*int64(stepWords(m.Layout)))
 	case len(m.Values) < len(m.RestCol) || (len(m.Values)-len(m.RestCol))%Chains != 0:
-		return fmt.Errorf("lanestream: %d values with %d in the rest: need a multiple of %d more", len(m.Values), len(m.RestCol), Chains)
+		return fmt.Errorf("lanestream: %d values with %d in the COO remainder: need a multiple of %d more", len(m.Values), len(m.RestCol), Chains)
 	case len(m.Stored) != (len(m.Values)-len(m.RestCol))/32:
 		return fmt.Errorf("lanestream: %d words say which of %d values are entries", len(m.Stored),
 			len(m.Values)-len(m.RestCol))
 	case len(m.RestPtr) != m.Rows+1:
-		return fmt.Errorf("lanestream: %d pointers to the rest for %d rows: need %d", len(m.RestPtr), m.Rows, m.Rows+1)
+		return fmt.Errorf("lanestream: %d pointers to the COO remainder for %d rows: need %d", len(m.RestPtr), m.Rows, m.Rows+1)
 	}
 	all := slots.Panels{Format: name, One: "stream", Of: "row"}
 	if err := all.CheckPointers(m.StreamPtr, len(m.Stored)/storedBits); err != nil {
@@ -74,7 +74,7 @@ func (m *Matrix[T]) checkRest() error {
 		cols, _ := m.Rest(i)
 		for _, c := range cols {
 			if int64(c) <= last || int64(c) >= int64(m.Cols) {
-				return fmt.Errorf("lanestream: the rest of row %d has column %d after %d: need ascending ones below %d", i, c, last, m.Cols)
+				return fmt.Errorf("lanestream: the COO remainder of row %d has column %d after %d: need ascending ones below %d", i, c, last, m.Cols)
 			}
 			last = int64(c)
 		}
@@ -91,10 +91,10 @@ func (m *Matrix[T]) checkGroup(g int) error {
 			return fmt.Errorf("lanestream: stream %d of group %d %w", q, g, fmt.Errorf(format, args...))
 		}
 		if s.pieceRows < 1 || s.pieceRows > most {
-			return fail("has %d rows a piece: need 1 to %d", m.PieceRows[g*m.Parts+q], most)
+			return fail("has %d rows a segment: need 1 to %d", m.PieceRows[g*m.Parts+q], most)
 		}
 		if s.count == 0 && s.rows > 0 || s.rows > s.pieceRows*(s.count-1+m.Window) {
-			return fail("has %d rows for %d pieces of %d", s.rows, s.count, s.pieceRows)
+			return fail("has %d rows for %d segments of %d", s.rows, s.count, s.pieceRows)
 		}
 		check := m.checkPlaces
 		if m.Layout == Pairs {
@@ -116,7 +116,7 @@ func (m *Matrix[T]) checkPlaces(number int, s streamOf) error {
 		for c := range Chains {
 			w.of(s.mask[j*m.PieceSteps*stepWords(Places):], c, m.PieceSteps)
 			if reached[c] += w.count(m.PieceSteps * chainWords); reached[c] < least || reached[c] > most {
-				return fmt.Errorf("takes %d values of chain %d by the end of piece %d: need %d to %d", reached[c], c, j, least, most)
+				return fmt.Errorf("takes %d values of chain %d by the end of segment %d: need %d to %d", reached[c], c, j, least, most)
 			}
 		}
 	}

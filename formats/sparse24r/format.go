@@ -59,7 +59,7 @@ func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 func (m *Matrix[T]) PanelRows() int { return 1 }
 
 // PanelCols appends to dst the columns that Pairs keeps for row p, which may lie past the matrix in the last group, and
-// those of its panel in Rest.
+// those of its panel in the remainder.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	dst = m.Pairs.PanelCols(dst, p)
 	return m.Rest.PanelCols(dst, p/PanelRows)

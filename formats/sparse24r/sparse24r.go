@@ -10,7 +10,7 @@ import (
 	"github.com/spmmrun/spmm/formats/nm"
 )
 
-// PanelRows is the rows of a panel of Rest, and the multiple that its vectors are padded to.
+// PanelRows is the rows of a panel of the remainder, and the multiple that its vectors are padded to.
 const PanelRows = 16
 
 const (
@@ -74,7 +74,7 @@ func (m *Matrix[T]) Validate() error {
 	return checkSplit(pairs.Decode(), rest.Decode())
 }
 
-// checkSplit tells whether each entry of rest has two entries of pairs before it in its group.
+// checkSplit tells whether each entry of the remainder has two entries of pairs before it in its group.
 func checkSplit[T formats.Value](pairs, rest *formats.CSR[T]) error {
 	for i := range pairs.Rows {
 		cols := pairs.ColIdx[pairs.RowPtr[i]:pairs.RowPtr[i+1]]

@@ -53,7 +53,7 @@ func (p Placement) String() string {
 	return fmt.Sprintf("on device %d", int(p)-1)
 }
 
-// check refuses a placement that n devices cannot have.
+// check refuses a placement that these devices cannot have.
 func (p Placement) check(devices int) error {
 	if p < ByRow || int(p) > devices {
 		return fmt.Errorf("placement %v: there are %d devices", p, devices)

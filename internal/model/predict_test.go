@@ -60,39 +60,39 @@ func TestPredict(t *testing.T) {
 		{"whole tiles", 100, 6400 * time.Nanosecond, func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
 			v.Tile.Cols = 128
 		}},
-		{"pieces for a quarter of the units, which take as long as for all", 5, 3 * 6400 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+		{"work items for a quarter of the units, which take as long as for all", 5, 3 * 6400 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Model.Costs[0].Busy = 2
 		}},
-		{"the same pieces by columns", 5, 6400 * time.Nanosecond,
+		{"the same work items by columns", 5, 6400 * time.Nanosecond,
 			func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
 				p.Model.Costs[0].Busy, v.Tile.Cols = 2, 32
 			}},
-		{"pieces for all units", 20, 0, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+		{"work items for all units", 20, 0, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Model.Costs[0].Busy = 2
 		}},
-		{"a start for each 80th piece, and the piece itself", 800, 11 * us,
+		{"a start for each 80th work item, and the work item itself", 800, 11 * us,
 			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 				p.Model.Costs[0].StartUS = 1
 			}},
-		{"steps of an average piece", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+		{"steps of an average work item", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Model.Costs[0].StepUS = 1
 		}},
-		{"pieces that are cut in two, and a second launch that adds two sums", 100, 604*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+		{"work items that are cut in two, and a second launch that adds two sums", 100, 604*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 600, 1000
 		}},
-		{"ten pieces of one row", 100, 612*us - 6400*time.Nanosecond,
+		{"ten work items of one row", 100, 612*us - 6400*time.Nanosecond,
 			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 				p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 600, 6000
 			}},
-		{"launches that overlap, of pieces that are cut in two", 100, 601*us - 6400*time.Nanosecond,
+		{"launches that overlap, of work items that are cut in two", 100, 601*us - 6400*time.Nanosecond,
 			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 				p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, p.Model.Costs[0].Launch, s.Longest = 1, 600, 0.5, 1000
 			}},
-		{"pieces that the stats say are cut", 100, 604*us - 6400*time.Nanosecond,
+		{"work items that the stats say are cut", 100, 604*us - 6400*time.Nanosecond,
 			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 				p.Model.Costs[0].StepUS, s.Cut, s.Longest = 1, 600, 1000
 			}},
-		{"pieces that need not be cut", 100, 1000*us - 6400*time.Nanosecond,
+		{"work items that need not be cut", 100, 1000*us - 6400*time.Nanosecond,
 			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 				p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 1001, 1000
 			}},

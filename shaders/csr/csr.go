@@ -2,11 +2,11 @@
 // run, the fallback and the baseline.
 //
 // Work is shared out in items. An item is a row, or, for rows much longer than the average ("heavy"),
-// a piece of one; pieces come first in the grid, so that one huge row keeps the whole device busy
-// and starts early. Piece i leaves its sums in row i of the workspace `part`; a second launch of the
+// a segment of one; segments come first in the grid, so that one huge row keeps the whole device busy
+// and starts early. Segment i leaves its sums in row i of the workspace `part`; a second launch of the
 // same kernel (phase 1) adds them up in a fixed order. On CUDA from compute capability 9.0 on, and on Vulkan (TEAMS), a
-// piece is done by a whole workgroup, shorter rows are pieces too, and one that is a whole row goes to C. There are no
-// atomics, and the order of every sum depends on the matrix, the problem and the device's kind alone.
+// segment is done by a whole workgroup, shorter rows are segments too, and one that is a whole row goes to C. There are
+// no atomics, and the order of every sum depends on the matrix, the problem and the device's kind alone.
 //
 // On GPUs an item is done by `across` × `along` neighbouring lanes: across lanes side by side hold the
 // columns of a tile, 16 bytes of B each (in f64 on CUDA once or twice); along such groups take four of the item's
@@ -34,8 +34,9 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the CSR kernel. Its array heavy has begin and end of each piece, for teams its
-// row and slot too; then row, first piece (slot) and last + 1 of each heavy row. In part are sums of pieces, ldp apart.
+// Format is the table of the CSR kernel. Its array heavy has begin and end of each segment, for teams its
+// row and slot too; then row, first segment (slot) and last + 1 of each heavy row. In part are sums of segments, ldp
+// apart.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
@@ -50,11 +51,11 @@ func splits(v *spec.Variant) bool { return v.In.Size() == 2 }
 
 // params is the parameter block.
 type params struct {
-	phase         uint32 // 0: rows and pieces; 1: sums of pieces
+	phase         uint32 // 0: rows and segments; 1: sums of segments
 	m, n          uint32
 	ldb, ldc, ldp uint32
 	pieces        uint32
-	items         uint32 // of this phase: pieces and rows, or heavy rows
+	items         uint32 // of this phase: segments and rows, or heavy rows
 	width         uint32 // of the grid in x
 	per           uint32 // items of one workgroup
 	longest       uint32 // rows with more entries are heavy
@@ -190,7 +191,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 		return err
 	}
 	if v.Kind == wholeKind && e.Format.(spec.Split).Pieces > 0 {
-		return fmt.Errorf("a matrix with rows in pieces: %w", backend.ErrUnsupported)
+		return fmt.Errorf("a matrix with rows in segments: %w", backend.ErrUnsupported)
 	}
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)

@@ -76,7 +76,8 @@ func cases() []shadertest.Case {
 		{Name: "one number", Pattern: shadertest.Spread(1, rows(1, 1)...), K: 1, N: 1},
 		{Name: "no entries", Pattern: shadertest.Spread(3, rows(5, 0)...), K: 3, N: 9, Beta: 2},
 		{Name: "no entries, C forgotten", Pattern: shadertest.Spread(3, rows(5, 0)...), K: 3, N: 9},
-		{Name: "one row in pieces", Pattern: shadertest.Spread(3001, rows(1, 3001)...), K: 3001, N: 17, Alpha: -2, Beta: 0.5},
+		{Name: "one row in segments", Pattern: shadertest.Spread(3001, rows(1, 3001)...), K: 3001, N: 17, Alpha: -2,
+			Beta: 0.5},
 		{Name: "one column of A", Pattern: shadertest.Spread(1, rows(300, 1)...), K: 1, N: 40},
 		{Name: "short rows", Pattern: shadertest.Spread(50, rows(1000, 3)...), K: 50, N: 64, LDB: 72, LDC: 64, Alpha: 3},
 		{Name: "padding", Pattern: shadertest.Spread(30, rows(70, 5)...), K: 30, N: 33, LDB: 64, LDC: 77, Alpha: 1, Beta: -1},
@@ -162,7 +163,7 @@ func TestEncode(t *testing.T) {
 	}
 	heavy = backend.View[uint32](e.Arrays[3].Data)[:4]
 	if want := []uint32{0, 40, 7, spec.NoSlot}; !slices.Equal(heavy, want) {
-		t.Errorf("a row of one piece: heavy is %v, want %v", heavy, want)
+		t.Errorf("a row of one segment: heavy is %v, want %v", heavy, want)
 	}
 
 	a.ColIdx[5] = 600
@@ -174,8 +175,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestStreams: from so many entries on a B of few columns is multiplied in chunks of A, and one whose rows lie side by
-// side is taken then alone.
+// TestStreams: from a number of entries on a B of few columns is multiplied in chunks of A, and one whose rows lie side
+// by side is taken then alone.
 func TestStreams(t *testing.T) {
 	const least, across = 1 << 22, 1 << 11
 	packed := map[string]*spec.Packed{}
@@ -244,7 +245,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// filled is a matrix of so many entries in the first places of its rows, all zero.
+// filled is a matrix of n entries in the first places of its rows, all zero.
 func filled[T formats.Value](rows, cols, entries int) *formats.CSR[T] {
 	a := &formats.CSR[T]{Rows: rows, Cols: cols, RowPtr: make([]int64, rows+1), ColIdx: make([]int32, entries),
 		Val: make([]T, entries)}

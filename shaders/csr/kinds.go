@@ -7,12 +7,12 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	rowsKind = &spec.Kind{
 		Name:    "rows",
-		Summary: "lanes of a warp spread over columns, then entries, then rows; rows of B from the caches; long rows in pieces",
+		Summary: "lanes of a warp spread over columns, then entries, then rows; rows of B from the caches; long rows in segments",
 		When:    "Few entries in no pattern, graphs above all; every device runs it.",
 	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",
-		Summary: "as rows, without code for pieces of long rows",
+		Summary: "as rows, without code for segments of long rows",
 		When:    "Matrices without long rows on Vulkan.",
 	}
 	wideKind = &spec.Kind{
@@ -32,9 +32,9 @@ var (
 	}
 )
 
-// packing is what of a variant decides how matrices are packed.
+// packing holds the figures of a variant that decide how matrices are packed.
 type packing struct {
-	teams  bool // a workgroup takes a long row, or a piece of one
+	teams  bool // a workgroup takes a long row, or a segment of one
 	chunks bool // A is also listed in chunks for stream.cu
 }
 

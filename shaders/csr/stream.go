@@ -24,8 +24,8 @@ var streams = []*spec.Variant{
 	streamVariant(dtype.F64, 1), streamVariant(dtype.F64, 2), streamVariant(dtype.F64, 4),
 }
 
-// chunkSlots is how many entries a chunk has at most: so many that what a multiprocessor's warps have in shared memory
-// leaves 60 KB of the first-level cache.
+// chunkSlots is how many entries a chunk has at most. With it the shared memory of a multiprocessor's warps leaves
+// 60 KB of the first-level cache.
 func chunkSlots(t dtype.Type) uint32 {
 	if t == dtype.F64 {
 		return 256
@@ -33,7 +33,7 @@ func chunkSlots(t dtype.Type) uint32 {
 	return 384
 }
 
-// streamVariant has lanes that hold so many columns.
+// streamVariant has lanes that hold `columns` columns.
 func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	size, slots := uint32(t.Size()), chunkSlots(t)
 	v := spec.PTX(fmt.Sprintf("cuda90_stream_n%d_%v", columns, t), spec.Variant{
@@ -81,7 +81,7 @@ func addChunks(split *spec.Split, heavy, rowptr []uint32, nnz int64, t dtype.Typ
 }
 
 // launchStream has as many workgroups as run at once, which take chunks in turn, and a warp for each row in several
-// pieces.
+// segments.
 func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launch, error) {
 	chunks, ldp := split.Chunks, (p.N+7)&^7
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(chunks.Slots)*int64(ldp)*int64(v.Sums().Size()))}
@@ -106,7 +106,7 @@ func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launc
 	return l, err
 }
 
-// streamLanes is how many neighbouring lanes take a row, where rows have so many entries on average.
+// streamLanes is how many neighbouring lanes take a row of average length.
 func streamLanes(average int) int {
 	along := 1
 	for along < lanes && along*16 <= average {

@@ -40,7 +40,7 @@ func variants() []*spec.Variant {
 	return append(append(vs, doubles()...), streams...)
 }
 
-// vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without pieces, where
+// vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without segments, where
 // knowing of teams would take a tenth more time.
 var vulkanTeams, vulkanRows = onVulkan("vulkan", rowsKind, nil),
 	onVulkan("vulkan_rows", wholeKind, map[string]string{"ROWS": "1"})
@@ -81,7 +81,7 @@ var (
 	narrowDouble, wideDouble     = cudaDouble("cuda_f64", 80, 1, 8), cudaDouble("cuda_wide_f64", 80, 2, 6)
 )
 
-// cudaDouble has lanes with chunks pairs of columns, and so many workgroups on a multiprocessor.
+// cudaDouble has lanes with chunks pairs of columns, and `blocks` workgroups on a multiprocessor.
 func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
 	v := spec.PTX(name, spec.Variant{
 		In: dtype.F64, Entry: "csr", Need: spec.Need{Arch: arch, F64: true}, Local: spec.Line(local),

@@ -55,8 +55,8 @@ func costOf(v *spec.Variant) tileCost {
 	return c
 }
 
-// cost is the time that a problem takes with these tiles, in nanoseconds: work items in turn, each of which takes a
-// time for its part of the sum and one for all else; and adding up.
+// cost is the time that a problem takes with these tiles, in nanoseconds: work items in turn, and adding up. Each item
+// takes a time for its part of the sum and one for all else.
 func (s *shared) cost(x params) float64 {
 	t, ok := tileOf(s.variant)
 	if !ok {

@@ -3,8 +3,8 @@
 // epilogue.wgsl apply a bias and an activation, f64.cuh and f64.glsl do both in f64, addr.glsl steps through buffers of
 // any size, panel* multiply panels of rows that share columns, fours.wgsl is text of kernels whose invocations have
 // four columns, operands.glsl reads A and B, quantised.* turn codes of 8 bits into numbers, repair.glsl and
-// nonfinite.wgsl compute outputs that are not finite again. The rest is pieces of kernels, which say themselves what
-// they are.
+// nonfinite.wgsl compute outputs that are not finite again. The others are fragments of kernels, which say themselves
+// what they are.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
 // variant puts the text into its template through Unit.Defines.
@@ -70,8 +70,8 @@ func Quant(kind dtype.Type) string {
 	return "1"
 }
 
-// ExchangeBytes is the shared memory that cluster_split_k.cuh's Exchange takes of a block, for tiles of rows × cols of
-// which each of so many blocks sums a part.
+// ExchangeBytes is the shared memory that cluster_split_k.cuh's Exchange takes of a block, for tiles of rows × cols,
+// each block adding a partial sum.
 func ExchangeBytes(rows, cols, parts uint32) uint32 {
 	own := (cols/16 + parts - 1) / parts // pairs of tiles of 8 columns that a block adds up
 	return (parts - 1) * own * 2 * (rows / 16) * 512

@@ -15,7 +15,7 @@ type tile struct {
 	block    uint32 // rows (BLOCK_TILE)
 	cols     uint32
 	stages   uint32
-	feeders  uint32 // warps, each of which fills 32 rows of a granule
+	feeders  uint32 // producer warps; each fills 32 rows of a granule
 	ahead    uint32 // pairs of steps, 1 or 2
 	resident uint32 // blocks of threads that a multiprocessor is to hold
 	early    uint32 // tiles of B

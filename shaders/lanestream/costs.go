@@ -54,7 +54,7 @@ var (
 
 func kernelCost[T any](name string) T { return model.Kernel[T](backend.CodePTX, "lanestream/"+name) }
 
-// cost is what a matrix of these panels takes by n columns, in nanoseconds: the first panel is filled by all
+// cost is the time that a matrix of these panels takes by n columns, in nanoseconds: the first panel is filled by all
 // multiprocessors, the others by two warps of each while the ones before are multiplied.
 func (p panel) cost(s lanestream.Shape, n int) float64 {
 	c := filledCosts()

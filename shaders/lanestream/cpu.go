@@ -1,6 +1,6 @@
-// The kernel on the CPU: a workgroup is a group of 64 rows and some columns. The values of a chunk of steps are turned,
-// so that those of a chain follow each other, and package simd expands them to vectors of 16 rows, two rows of lanes,
-// which it multiplies as it does those of dense matrices.
+// The kernel on the CPU: a workgroup is a group of 64 rows and some columns. The values of a chunk of steps are
+// transposed, so that those of a chain follow each other, and package simd expands them to vectors of 16 rows, two rows
+// of lanes, which it multiplies as it does those of dense matrices.
 
 package lanestream
 
@@ -25,11 +25,11 @@ const (
 
 	cpuCols    = host.BlockCols
 	chunkSteps = host.BlockDepth / stepCols
-	// chunkRows is how many rows of values the pieces of a chunk may take, and room to read beyond them.
+	// chunkRows is how many rows of values the segments of a chunk may take, and room to read beyond them.
 	chunkRows = 320 + simd.ChainPadding
 )
 
-// onCPU is a variant for the CPU with tiles of so many columns.
+// onCPU is a variant for the CPU with tiles of cols columns.
 func onCPU(name string, t dtype.Type, f backend.GroupFunc, cols uint32) *spec.Variant {
 	v := spec.CPU(name, t, f, spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1),
 		spec.Define("COLS", cols))
@@ -85,7 +85,7 @@ func groupOf(args [][]byte, block []byte, at [3]uint32) (groupStreams, bool) {
 	}, true
 }
 
-// group is what a workgroup works on.
+// group is a workgroup's work.
 type group[T formats.Value] struct {
 	groupStreams
 	*scratch[T]
@@ -194,7 +194,7 @@ func (g *group[T]) floats(values []T) []float32 {
 	return g.scratch.rows[:len(values)]
 }
 
-// addRest adds the rest of row r of the group to its sums. tmp is scratch memory.
+// addRest adds the COO remainder of row r of the group to its sums. tmp is scratch memory.
 func (g *group[T]) addRest(r int, sums, tmp []float32) {
 	begin, end := g.restPtr[g.number*rows+r], g.restPtr[g.number*rows+r+1]
 	if begin == end {
@@ -217,7 +217,7 @@ func (g *group[T]) entries(r, j int, add func(x, y float32)) {
 	}
 }
 
-// entriesOfPlaces is entries for layout Places, but for the rest.
+// entriesOfPlaces is entries for layout Places, but for the COO remainder.
 func (g *group[T]) entriesOfPlaces(r, j int, add func(x, y float32)) {
 	for q := range int(g.splits) {
 		first, end := g.part(q)

@@ -66,7 +66,7 @@ func (g *group[T]) multiplyPairs() {
 	}
 }
 
-// entriesOfPairs is entries for layout Pairs, but for the rest.
+// entriesOfPairs is entries for layout Pairs, but for the COO remainder.
 func (g *group[T]) entriesOfPairs(r, j int, add func(x, y float32)) {
 	for q := range int(g.splits) {
 		first, end := g.part(q)

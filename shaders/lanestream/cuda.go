@@ -23,7 +23,7 @@ type machine struct {
 	cluster uint32 // blocks that share groups of rows
 }
 
-// slots is the most pieces in a ring, each of which has a barrier.
+// slots is the most segments in a ring. Each has a barrier.
 const slots = 8
 
 // machines, the largest shared memory first.
@@ -107,7 +107,7 @@ const (
 	stages      = 8
 )
 
-// Those for Pairs leave shared memory to the first-level cache, from which the rest's rows of B come.
+// Those for Pairs leave shared memory to the first-level cache, from which the remainder's rows of B come.
 var stagedKernels = []stagedKernel{
 	{pairs: 0, cols: 8, ring: 15872, bytes: 4096, producers: 1, restWarps: 4, feeders: 1},
 	{pairs: 0, cols: 16, ring: 15872, bytes: 4096, producers: 1, restWarps: 4, feeders: 1},
@@ -148,8 +148,8 @@ func stagedRows(layout int) int {
 	return 108
 }
 
-// fits tells whether a ring has room for a matrix's pieces. It has some rows twice, and where room is scarce two masks
-// alone.
+// fits tells whether a ring has room for a matrix's segments. It has some rows twice, and where room is scarce two
+// masks alone.
 func (v stagedKernel) fits(s lanestream.Shape) bool {
 	need := s.RingRows + 16
 	if v.pairs == 1 {

@@ -14,8 +14,8 @@ import (
 // are cut into as many parts as that.
 var fewRows = machine{arch: 90, hopper: true, blocks: 132, warps: 16, ring: 14464, cluster: 2}
 
-// fewRestWarps returns how many warps do the rest beside the streams; with 32 columns there are no registers left for
-// any.
+// fewRestWarps returns how many warps do the COO remainder while others do the streams; with 32 columns there are no
+// registers left for any.
 func fewRestWarps(cols uint32) uint32 {
 	if cols == 32 {
 		return 0
@@ -23,11 +23,11 @@ func fewRestWarps(cols uint32) uint32 {
 	return 4
 }
 
-// fewRing is the rows of values and masks that matrices are packed for, by layout and steps of a piece: what is left of
-// a ring beside rows of B.
+// fewRing is the rows of values and masks that matrices are packed for, by layout and steps of a segment: what is left
+// of a ring after the rows of B.
 var fewRing = [2][3]int{lanestream.Places: {1: 66, 2: 36}, lanestream.Pairs: {1: 66, 2: 39}}
 
-// fewSparse is the density up to which pieces have two steps.
+// fewSparse is the density up to which segments have two steps.
 const fewSparse = 0.103
 
 func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
@@ -43,8 +43,8 @@ func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
 	return s.sized(v, fewKind)
 }
 
-// fitsFew tells whether the rings of few.cu have room for a matrix's pieces, their masks and rows of B, for any number
-// of columns.
+// fitsFew tells whether the rings of few.cu have room for a matrix's segments, their masks and rows of B, for any
+// number of columns.
 func fitsFew(s lanestream.Shape) bool {
 	mask := (2 + s.Layout) * s.PieceSteps
 	piece := s.RingRows/(s.Window+1) - mask         // rows of values

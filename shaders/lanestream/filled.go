@@ -83,14 +83,14 @@ func filledFor(t dtype.Type, layout int, caps backend.Caps) *spec.Variant {
 	return nil
 }
 
-// panel is how a matrix is cut into panels: groups of rows of one, of which the last has the rest, and stages of a
+// panel is how a matrix is cut into panels: groups of rows of one, fewer in the last panel, and stages of a
 // group's columns.
 type panel struct {
 	groups, number, stages int
 	clusters               int // that run at once
 }
 
-// bytes is what the workspace has for one.
+// bytes is one panel's size in the workspace.
 func (p panel) bytes() int64 {
 	return int64(p.groups) * int64(p.stages) * filledDepth / lanestream.StepCols * blockBytes
 }
@@ -129,8 +129,8 @@ func (p panel) splits(groups, n int) (parts, tiles int) {
 	return max(1, min(p.clusters/tiles, filledSplits, p.stages/leastStages)), tiles
 }
 
-// suitsFilled returns the variant of filled.cu where that is what multiplies fastest for variants of a type in a
-// problem, or what is asked for, else nil.
+// suitsFilled returns the variant of filled.cu where that multiplies fastest for variants of a type in a
+// problem, or was asked for, else nil.
 func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
 	x := filledFor(v.In, s.Layout, p.Caps)
 	switch {

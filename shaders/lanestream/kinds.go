@@ -73,12 +73,12 @@ var (
 	}
 )
 
-// packing is what of a variant decides how matrices are packed.
+// packing holds the figures of a variant that decide how matrices are packed.
 type packing struct {
 	warps, cluster uint32 // warps of a CTA, CTAs of a cluster: groups of rows are cut into streams for them
 	staged         bool   // for the rings of staged.cu
 	layout         uint32 // of the mask: lanestream.Places or Pairs
-	short          bool   // pieces are to be short: see shorten
+	short          bool   // segments are to be short: see shorten
 }
 
 // sizes are a variant's.
@@ -88,7 +88,7 @@ type sizes struct {
 	streams uint32   // that the CTAs of a cluster take at a time; 0: as many as they have warps
 	ring    uint32   // bytes of a warp's ring of values and masks; 0: it has none
 	groups  uint32   // of 64 rows that a CTA takes, where the kernel numbers its tiles itself; 0: it does not
-	short   bool     // it has room for short pieces alone
+	short   bool     // it has room for short segments alone
 	twins   twinKind // of the kernels for twins
 }
 

@@ -1,8 +1,8 @@
 // Package lanestream multiplies from lane streams (package formats/lanestream), which hold matrices with scattered
 // zeros for products with few columns. On CUDA a warp takes the registers of a tensor core's operand from the stream:
-// value after value, one load from shared memory each. On the CPU the values of some steps are turned, so that those of
-// a chain follow each other, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32, some columns
-// are expanded to a dense tile in shared memory.
+// value after value, one load from shared memory each. On the CPU the values of some steps are transposed, so that
+// those of a chain follow each other, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32,
+// some columns are expanded to a dense tile in shared memory.
 //
 // Compute capability 9.0 has kernels for many rows and for few (staged.cu, few.cu), which take packings of their own:
 // with few rows a group is cut into as many streams as fill the device.
@@ -16,8 +16,7 @@
 // two neighbouring elements of a row, which make a whole register of the operand, so that half as many are taken.
 //
 // A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of
-// neighbouring columns (quantised_cuda.go): half as many values to take, each of which makes a whole register of the
-// operand.
+// neighbouring columns (quantised_cuda.go): half as many values to take. Each makes a whole register of the operand.
 //
 // The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block,
 // whose sums are added in the order of the parts.
@@ -72,8 +71,8 @@ type params struct {
 	each          uint32 // groups of a cluster of CTAs; prefill.cu: band_tiles; filled.cu: panel_groups
 	splits        uint32 // split-K: streams of a group
 	pieces        uint32 // of a group
-	steps         uint32 // of a piece
-	window        uint32 // pieces of values that a step may read from
+	steps         uint32 // of a segment
+	window        uint32 // segments of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
 	width         uint32 // of the grid in x; filled.cu: panel_number
@@ -94,7 +93,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	return packWith(a, v, o)
 }
 
-// packPart packs some rows so that each is summed as within the whole matrix: in as many streams, pieces of the same
+// packPart packs some rows so that each is summed as within the whole matrix: in as many streams, segments of the same
 // steps.
 func packPart(rows formats.Sparse, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
 	if f, ok := whole.Format.(*twinned); ok {
@@ -159,10 +158,10 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, want, m.Layout)
 	}
 	if rows, most := m.RingRows(), stagedRows(m.Layout); staged(v) && rows > most {
-		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose pieces need a ring of %d rows, not %d", v.Name, most, rows)
+		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose segments need a ring of %d rows, not %d", v.Name, most, rows)
 	}
 	if v.Kind == fewKind && !fitsFew(m.Shape()) {
-		return nil, fmt.Errorf("kernel lanestream/%s has no room for pieces of %d steps in a window of %d with %d rows of values and masks", v.Name, m.PieceSteps, m.Window, m.RingRows())
+		return nil, fmt.Errorf("kernel lanestream/%s has no room for segments of %d steps in a window of %d with %d rows of values and masks", v.Name, m.PieceSteps, m.Window, m.RingRows())
 	}
 	if want := parts(m.Rows, v); sizesOf(v).ring > 0 && m.Parts != want {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)
@@ -219,7 +218,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return pass(v, s, p, groups, each), nil
 }
 
-// takes refuses a matrix that was packed for another kernel: pieces that the variant has no room for.
+// takes refuses a matrix that was packed for another kernel: segments that the variant has no room for.
 func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	x, s := sizesOf(v), shapeOf(e)
 	f, twins := e.Format.(*twinned)
@@ -235,7 +234,7 @@ func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 		fits = shortPieces(e)
 	}
 	if !fits {
-		return fmt.Errorf("the matrix is packed in pieces that it does not take: %w", backend.ErrUnsupported)
+		return fmt.Errorf("the matrix is packed in segments that it does not take: %w", backend.ErrUnsupported)
 	}
 	if (v.Kind == teamsKind || v.Kind == twinsKind) && int64(p.K)*int64(p.LDB) >= 1<<31 {
 		return fmt.Errorf("B of %d×%d has 2³¹ elements or more: %w", p.K, p.LDB, backend.ErrUnsupported)

@@ -108,7 +108,7 @@ func TestPairs(t *testing.T) {
 	})
 }
 
-// TestPanels: panels of which each is filled while the one before is multiplied, with tiles whose sums are cut.
+// TestPanels: each panel is filled while the one before is multiplied, with tiles whose sums are cut.
 func TestPanels(t *testing.T) {
 	defer lanestream.SmallPanels(1 << 20)()
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
@@ -140,7 +140,7 @@ func TestPasses(t *testing.T) {
 		{0, 0, 2, 16},
 		{1, 1, 2, 4 * 64 * 64 * 2},
 		{512, 460, 2, 8*64*512*2 + 2*4*2*256*256}, // one panel of 8 groups, whose two tiles are each summed in 2 parts
-		{3000, 460, 4, 2 * 16 * 64 * 512 * 2},     // three panels of 16 groups, of which there are two at a time
+		{3000, 460, 4, 2 * 16 * 64 * 512 * 2},     // three panels of 16 groups, two at a time
 	} {
 		e, err := k.Encode(&formats.CSR[half.F16]{Rows: q.rows, Cols: q.cols, RowPtr: make([]int64, q.rows+1)}, v)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// tile is what a block of prefill.cu computes at a time, and its share of shared memory.
+// tile is the block of C that a CTA of prefill.cu computes at a time, and its share of shared memory.
 type tile struct {
 	groups, cols uint32 // groups of 64 rows, by columns
 	stages       uint32 // of 64 rows of B
@@ -54,7 +54,7 @@ func launchPrefill(v *spec.Variant, s lanestream.Shape, p spec.Problem) spec.Lau
 	wide := spec.Ceil(p.N, cols)
 	tiles := spec.Ceil(s.Groups, int(sizesOf(v).groups)*blocksDown) * wide
 	most := max(1, min(p.Caps.Units, mostBlocks)/blocksDown)
-	clusters := spec.Ceil(tiles, max(1, spec.Ceil(tiles, most))) // each of which has as many tiles
+	clusters := spec.Ceil(tiles, max(1, spec.Ceil(tiles, most))) // of as many tiles each
 	if left := tiles % most; s.Parts > 1 && left > 0 && 2*left <= most {
 		clusters = min(most, 2*tiles)
 	}

@@ -27,7 +27,7 @@ const (
 	panels        = rows / simd.PanelRows
 )
 
-// shape is what is kept of a quantised matrix: launches look at it.
+// shape describes a quantised matrix to launches.
 type shape lanestream.Shape
 
 func (s shape) Shape() lanestream.Shape { return lanestream.Shape(s) }
@@ -150,7 +150,7 @@ type quantisedScratch struct {
 	c     [quantisedCols]float32
 }
 
-// quantisedWork is what a workgroup works on.
+// quantisedWork is a workgroup's work.
 type quantisedWork[T formats.Value] struct {
 	groupStreams
 	*quantisedScratch

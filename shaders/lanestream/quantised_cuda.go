@@ -47,7 +47,7 @@ var pairsCUDA = func() (vs []*spec.Variant) {
 	return vs
 }()
 
-// pairsFor returns the variant of v's types that suits so many columns.
+// pairsFor returns the variant of v's types that suits n columns.
 func pairsFor(v *spec.Variant, n int) *spec.Variant {
 	best := v
 	for _, x := range pairsCUDA { // the narrowest first
@@ -61,8 +61,8 @@ func pairsFor(v *spec.Variant, n int) *spec.Variant {
 	return best
 }
 
-// pairSteps returns the steps of a piece: the ring has room for three pieces of two steps as long as few pairs have an
-// entry.
+// pairSteps returns the steps of a segment: the ring has room for three segments of two steps as long as few pairs have
+// an entry.
 func pairSteps(pairs, rows, cols int) int {
 	if float64(pairs) < 0.44*float64(rows)*float64(cols) {
 		return 2
@@ -128,7 +128,7 @@ func noCode(kind dtype.Type) uint32 {
 
 func noPair(kind dtype.Type) uint32 { return noCode(kind) * 0x101 }
 
-// code is what kernels read for a value: integers with 128 added.
+// code is the byte that kernels read for a value: integers with 128 added.
 func code(kind dtype.Type, q uint8) uint32 { return uint32(q) ^ noCode(kind) }
 
 // pairPtr returns where the rows of the matrix of pairs of columns begin that hold an entry of a matrix, and where they
@@ -179,7 +179,7 @@ func pairsOf(a *formats.Quantised) *formats.CSR[float32] {
 	return p
 }
 
-// splitRest returns the rest's entries, one by one; codes two in a number.
+// splitRest returns the remainder's entries, one by one; codes two in a number.
 func splitRest(m *lanestream.Matrix[float32]) (ptr, cols []uint32, codes []uint16) {
 	ptr = make([]uint32, m.Rows+1)
 	for i := range m.Rows {

@@ -1,12 +1,12 @@
-// Streams of twins, for twins.comp and twinwide.comp: values are words of two neighbouring columns of a row, of which
-// one or both are entries. Each makes a register of the operand, so that half as many are taken as there are places,
-// with half as many bits of a mask.
+// Streams of twins, for twins.comp and twinwide.comp: values are words of two neighbouring columns of a row. One or
+// both are entries. Each makes a register of the operand, so that half as many are taken as there are places, with half
+// as many bits of a mask.
 //
 // It is layout Places of package formats/lanestream, of a matrix of twins. A step's mask is one word for each lane and
 // 16 columns of twins, and in each row of values those of the lanes' first chains come before those of the second ones.
-// Two bits for each value say which halves are entries. The rest has entries of the matrix itself. Steps of the encoder
-// have two words; where pieces of one word are wanted, so that they take less shared memory, the second one is left
-// empty and not stored.
+// Two bits for each value say which halves are entries. The COO remainder has entries of the matrix itself. Steps of
+// the encoder have two words; where segments of one word are wanted, so that they take less shared memory, the second
+// one is left empty and not stored.
 
 package lanestream
 
@@ -29,8 +29,8 @@ const (
 	wordTwins = twinCols / 2 // twins of it
 )
 
-// twinKind is the kernels for pieces of so many rows of values at most. A multiprocessor's shared memory (on an H200 48
-// KB for all its workgroups) is what limits the subgroups that it has at a time.
+// twinKind is the kernels for segments up to a number of rows of values. A multiprocessor's shared memory (on an H200
+// 48 KB for all its workgroups) limits the subgroups that it has at a time.
 type twinKind struct {
 	piece uint32 // rows
 	subs  uint32 // subgroups of a workgroup
@@ -40,8 +40,8 @@ type twinKind struct {
 // columns: these are done in two blocks.
 var shortTwins, longTwins = twinKind{piece: 6, subs: 16}, twinKind{piece: 7, subs: 12}
 
-// room is the rows of values that a subgroup has in shared memory: two pieces, and what lanes read past the second one
-// when it moves.
+// room is the rows of values that a subgroup has in shared memory: two segments, and what lanes read past the second
+// one when it moves.
 func (k twinKind) room() uint32 { return max(2*k.piece, k.piece+2*spec.Ceil(k.piece, 2)) }
 
 // few is twins.comp.
@@ -114,13 +114,13 @@ func twinsFor(v *spec.Variant, f *twinned, p spec.Problem) *spec.Variant {
 type twinOptions struct {
 	parts int // of a group of rows
 	words int // of the mask, for each step of the encoder: 1 or 2
-	steps int // of a piece
+	steps int // of a segment
 	kind  twinKind
 }
 
-// twinOptionsFor returns what suits a matrix of so many rows in which each element is an entry with this probability:
-// pieces that just fit in a kind's shared memory, or nearly so. With more entries twins take more bytes and shared
-// memory than places save instructions.
+// twinOptionsFor returns the options that suit a matrix of these rows in which each element is an entry with this
+// probability: segments that just fit in a kind's shared memory, or nearly so. With more entries twins take more bytes
+// and shared memory than places save instructions.
 func twinOptionsFor(rows int, density float64) (o twinOptions, ok bool) {
 	mean := wordTwins * density * (2 - density) // rows of values that a word takes
 	switch {
@@ -158,7 +158,7 @@ func packTwins(a *formats.CSR[half.F16], density float64) (*spec.Packed, error) 
 	if err != nil {
 		return nil, err
 	}
-	const most = 16 // of so many entries one may be in the rest; else parts of the matrix are denser
+	const most = 16 // one of 16 entries may be in the COO remainder; else parts of the matrix are denser
 	if most*e.Format.(*twinned).rest > len(a.Val) {
 		return nil, nil
 	}
@@ -272,7 +272,7 @@ func twinMask(m *lanestream.Matrix[float32], words int) []uint32 {
 	return mask
 }
 
-// splitRest returns the rest's entries, one by one.
+// splitRest returns the remainder's entries, one by one.
 func (t *twinsOf) splitRest(m *lanestream.Matrix[float32], words int) (ptr, cols []uint32, values []half.F16) {
 	ptr = make([]uint32, m.Rows+1)
 	for i := range m.Rows {

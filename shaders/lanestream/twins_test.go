@@ -30,7 +30,7 @@ func twinVariants() (vs []*spec.Variant) {
 }
 
 // entriesOf reads packed twins as the kernels do: what each element is the sum of. It fails where a value is read
-// before or after the pieces that are in shared memory then, or where those are too long for the variant that
+// before or after the segments that are in shared memory then, or where those are too long for the variant that
 // multiplies.
 func entriesOf(t *testing.T, e *spec.Packed, most int) []float32 {
 	s := e.Format.(interface{ Shape() format.Shape }).Shape()
@@ -43,7 +43,7 @@ func entriesOf(t *testing.T, e *spec.Packed, most int) []float32 {
 	for st := range streams {
 		g, part, piece := st/s.Parts, st%s.Parts, int(index[streams+1+st])
 		if piece > most {
-			t.Fatalf("stream %d has pieces of %d rows, more than %d", st, piece, most)
+			t.Fatalf("stream %d has segments of %d rows, more than %d", st, piece, most)
 		}
 		first, end := s.Pieces*part/s.Parts*s.PieceSteps, s.Pieces*(part+1)/s.Parts*s.PieceSteps
 		for chain := range 64 {
@@ -54,7 +54,7 @@ func entriesOf(t *testing.T, e *spec.Packed, most int) []float32 {
 						continue
 					}
 					if j := (w - first) / s.PieceSteps; at < j*piece || at >= (j+2)*piece {
-						t.Fatalf("row %d is read with piece %d of %d rows", at, j, piece)
+						t.Fatalf("row %d is read with segment %d of %d rows", at, j, piece)
 					}
 					row, col, value := 64*g+16*(i>>2)+8*(i&1)+lane/4, 32*w+2*(8*(i>>1&1)+4*h+lane%4), (int(index[st])+at)*64+chain
 					for half := range 2 {

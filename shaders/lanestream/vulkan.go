@@ -21,7 +21,7 @@ const scalarTeams = 4
 // scalarShared is their shared memory: 16 columns of 64 rows in f32 for each.
 const scalarShared = scalarTeams * 16 * lanestream.GroupRows * 4
 
-// expanded is the sizes of the portable variants, which take so many streams at a time (0: scalarTeams): matrices are
+// expanded is the sizes of the portable variants, which take `streams` streams at a time (0: scalarTeams): matrices are
 // packed in as many streams a group as a large GPU has work for.
 func expanded(streams uint32) sizes {
 	return sizes{packing: packing{warps: scalarTeams, cluster: 1}, ctas: gpuBlocks, streams: streams}
@@ -32,10 +32,10 @@ func expandedConsts() []spec.Const {
 	return []spec.Const{spec.Define("WARPS", scalarTeams), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", gpuBlocks)}
 }
 
-// shortPiece and shortRows are the most rows of values of a piece, and of those that a step may read from, of a matrix
-// that is packed for teams.comp and half of whose elements or fewer are entries. A multiprocessor's shared memory (on
-// an H200 48 KB) is what limits the subgroups that it has at a time, so they are few. longRows is how many there are of
-// any matrix.
+// shortPiece and shortRows are the most rows of values of a segment, and of those that a step may read from, of a
+// matrix that is packed for teams.comp and half of whose elements or fewer are entries. A multiprocessor's shared
+// memory (on an H200 48 KB) limits the subgroups that it has at a time, so they are few. longRows is how many there are
+// of any matrix.
 const (
 	shortPiece = 17
 	shortRows  = 2 * shortPiece
@@ -87,7 +87,7 @@ func few(cols uint32, short bool) *spec.Variant {
 	if !short {
 		subs, piece, rows, staged = 4, longPiece, longRows, true
 	}
-	past := max(rows*2/3, piece) + 4*spec.Ceil(piece, 4) // as far as it reads when pieces move
+	past := max(rows*2/3, piece) + 4*spec.Ceil(piece, 4) // as far as it reads when segments move
 	if staged {
 		rows += lanestream.StepCols * cols * 2 / 128
 	}
@@ -150,7 +150,7 @@ var coops = []coop{
 	{spec.MesaCPU, 8},
 }
 
-// variant is for few columns, of which every subgroup has all, or for many, of which it has some.
+// variant is for few columns, all of them in every subgroup, or for many, some of them in each.
 func (c coop) variant(cols uint32) *spec.Variant {
 	const tile = 2 * lanestream.GroupRows * (lanestream.StepCols + 8) // bytes of A
 	down := uint32(2)
@@ -196,7 +196,7 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 }
 
 // vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the
-// matrix's pieces. teams.comp takes B's elements by numbers below 2^31.
+// matrix's segments. teams.comp takes B's elements by numbers below 2^31.
 func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if f, ok := e.Format.(*twinned); ok {
 		return twinsFor(v, f, p)
@@ -220,13 +220,13 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	return v
 }
 
-// shortPieces tells whether the pieces of a matrix fit where there is room for short ones.
+// shortPieces tells whether the segments of a matrix fit where there is room for short ones.
 func shortPieces(e *spec.Packed) bool {
 	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece()
 	return window*rows <= shortRows && rows <= shortPiece
 }
 
-// shorten sets how a matrix of this density is packed for variants that want short pieces: steps whose values on
+// shorten sets how a matrix of this density is packed for variants that want short segments: steps whose values on
 // average just fit.
 func shorten(o *lanestream.Options, v *spec.Variant, density float64) {
 	if !sizesOf(v).packing.short || density > 0.51 {

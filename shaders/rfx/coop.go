@@ -37,7 +37,7 @@ var coops = []coop{
 // rows is the panel's height.
 func (c coop) rows() uint32 { return pick(c.swap, c.N, c.M) }
 
-// sharedWords is what digits of B take in shared memory, or sums: see panel.comp.
+// sharedWords is the shared memory of digits of B, or of sums, in words: see panel.comp.
 func (c coop) sharedWords(p rfx.P) uint32 {
 	s := uint32(p.Bytes())
 	return max(s*c.cols*12, (2*s-1)*c.rows()*(c.cols+4))

@@ -5,10 +5,10 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// MaxLongest is the most entries that a row may have and not be done in pieces.
+// MaxLongest is the most entries that a row may have and not be done in segments.
 const MaxLongest = 1 << 15
 
-// PackWith is Encode with the rows, or panels, in pieces of longest entries, or vectors.
+// PackWith is Encode with the rows, or panels, in segments of longest entries, or vectors.
 func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Packed, error) {
 	if kind(v) != Rows {
 		return packPanels(a, v, min(longest, mostVectors))

@@ -25,15 +25,15 @@ var (
 	}
 )
 
-// sizes are what of a variant decides how matrices are packed: their precision, the rows of a panel (0: there are
-// none), and whether rows are in tiledcsr's order.
+// sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
+// there are none), and whether rows are in tiledcsr's order.
 type sizes struct {
 	p        rfx.P
 	v        int
 	shuffled bool
 }
 
-// sized completes a variant of tiles of so many columns; 0: the launch decides.
+// sized completes a variant of tiles of cols columns; 0: the launch decides.
 func (x sizes) sized(v *spec.Variant, kind *spec.Kind, cols uint32) *spec.Variant {
 	v.Kind, v.Packing, v.Tile = kind, x, spec.Tile{Rows: x.v, Cols: int(cols), Panel: x.v}
 	return v

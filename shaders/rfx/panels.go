@@ -53,16 +53,17 @@ func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
 	}), panelsKind, 64)
 }
 
-// mostVectors is what a piece of a panel may have: every sum of products of digits fits 32 bits, whatever they are.
+// mostVectors is the most vectors that a segment of a panel may have: every sum of products of digits fits 32 bits,
+// whatever they are.
 const mostVectors = 1<<15 - rfx.Tile
 
-// packPanels encodes a in a variant's panels of v rows; panels of more than longest vectors are done in pieces. The
+// packPanels encodes a in a variant's panels of v rows; panels of more than longest vectors are done in segments. The
 // words of the array rows are, behind what pack puts first,
 //
-//	items   5 + v words  of each piece or panel, the longest first: the word of its first vector's column, its first
+//	items   5 + v words  of each segment or panel, the longest first: the word of its first vector's column, its first
 //	                     tile and how many there are, the first row of part, the rows of part from one of its rows to
 //	                     the next (0 if it is a whole panel), and the rows of C, noRow for those there are not
-//	sums    3 words      of each row in pieces: itself, its first row of part, its last one + 1
+//	sums    3 words      of each row in segments: itself, its first row of part, its last one + 1
 //	columns              of the vectors; then those of the entries, see appendColumns
 //
 // longest is a multiple of rfx.Tile, at most mostVectors; 0 leaves it to longestPanel.
@@ -235,14 +236,14 @@ const itemWords = 5
 // noRow stands for a row past the last.
 const noRow = math.MaxUint32
 
-// item is a panel or a piece of one: vectors first to last.
+// item is a panel or a segment of one: vectors first to last.
 type item struct {
 	panel       int
 	first, last uint32
 	part, of    uint32
 }
 
-// splitPanels cuts panels of more than longest vectors into pieces. It returns all items, and the rows in pieces.
+// splitPanels cuts panels of more than longest vectors into segments. It returns all items, and the rows in segments.
 func splitPanels(ptr, order []uint32, v, longest int) (items []item, sums []uint32) {
 	part := uint32(0)
 	for p := range len(ptr) - 1 {
@@ -267,7 +268,7 @@ func splitPanels(ptr, order []uint32, v, longest int) (items []item, sums []uint
 	return items, sums
 }
 
-// longestPanel decides which panels are done in pieces: see longestRow.
+// longestPanel decides which panels are done in segments: see longestRow.
 func longestPanel(vectors, panels int) int {
 	const (
 		least  = 1024

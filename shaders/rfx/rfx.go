@@ -10,10 +10,10 @@
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
-//	                sum of two places, which a piece of fewer than 2¹⁵ vectors cannot overflow
+//	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow
 //
-// Work is shared out as in kernel csr: an item is a row, or a piece of a row that is much longer than the
-// average or than 2¹⁵ entries, which the sums above have room for. A piece leaves 128-bit sums in the
+// Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
+// average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
 // workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones.
 //
 // The sum is rounded, and alpha and beta are applied, in integers (on CUDA and the CPU the conversion of a 64-bit
@@ -51,7 +51,7 @@ var files embed.FS
 //	values  the entries as they are
 //	b, q    B as it is, and quantised
 //	bias, c bits of f32
-//	part    128-bit sums of pieces, ldq columns
+//	part    128-bit sums of segments, ldq columns
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "rfx", Args: spec.Args("rows u32", "ints u32", "values u32", "b u32", "q u32", "bias u32",
@@ -66,22 +66,22 @@ type params struct {
 	n             uint32
 	ldb, ldc, ldq uint32
 	first         uint32 // word of q's rows
-	// word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
+	// word of rows' segments: begin and end of each; then row, first segment, last segment + 1 of each row in segments
 	heavy       uint32
 	columns     uint32 // word of rows' columns of the entries
 	pieces      uint32
-	items       uint32 // of this phase: pieces and rows, or rows in pieces
+	items       uint32 // of this phase: segments and rows, or rows in segments
 	width       uint32 // of the grid in x
 	per         uint32 // items of one workgroup
-	longest     uint32 // rows with more entries are in pieces
+	longest     uint32 // rows with more entries are in segments
 	shape       uint32 // four bytes: see packed
 	store       uint32 // see spec.Problem.StoreWord; and scaled
 	alpha, beta uint32 // bits of f32
 }
 
 // packed puts four numbers into a word, from the lowest byte on: across, lanes side by side; along, lanes that take
-// entries in turn (both powers of two); the phase, 0 for rows and pieces, 1 for the sums of pieces; the type of values
-// and b, 0 f32, 1 f16, 2 bf16.
+// entries in turn (both powers of two); the phase, 0 for rows and segments, 1 for the sums of segments; the type of
+// values and b, 0 f32, 1 f16, 2 bf16.
 func (s shape) packed(phase uint32, t dtype.Type) uint32 {
 	return uint32(s.across) | uint32(s.along)<<8 | phase<<16 | include.Number(t)<<24
 }
@@ -125,7 +125,7 @@ func byRows() []*spec.Variant {
 	return vs
 }
 
-// Kind is what a matrix is encoded in.
+// Kind says whether a matrix is encoded in rows or panels.
 type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
@@ -175,14 +175,14 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 		[...]string{"rows", "panels", "shuffled panels"}[k], p, backend.ErrUnsupported)
 }
 
-// Split is what a matrix is encoded for, and how its rows or panels are shared out: the Format of what this kernel
-// encodes. Of panels, Longest counts vectors, and a piece of one is V Pieces, one for each row.
+// Split says for what a matrix is encoded, and how its rows or panels are shared out: the Format of matrices that this
+// kernel encodes. Of panels, Longest counts vectors, and a segment of one counts V times, once for each row.
 type Split struct {
 	spec.Split
 	P     rfx.P
 	Type  dtype.Type
 	V     int    // rows of a panel; 0: there are none
-	Items uint32 // panels and pieces of panels
+	Items uint32 // panels and segments of panels
 	// Columns is the word of the array rows at which the entries' columns begin.
 	Columns uint32
 }

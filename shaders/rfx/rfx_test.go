@@ -180,7 +180,7 @@ func problems() []problem {
 	folded.fold = true
 	units := make("many units", 2500, 70, normal, wide, ragged(r, 90, 2500)...)
 	units.units, units.beta = 1<<20, 1
-	pieces := make("rows in pieces, with specials", 3000, 9, func(r *rand.Rand) float32 {
+	pieces := make("rows in segments, with specials", 3000, 9, func(r *rand.Rand) float32 {
 		if r.IntN(2000) == 0 {
 			return specials(r)
 		}

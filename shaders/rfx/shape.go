@@ -47,7 +47,7 @@ func panelShape(v *spec.Variant) shape {
 	return shape{per: int(v.Shape.(uint32)), columns: v.Tile.Cols} // of as many warps
 }
 
-// sumShape is the shape of phase 1: few items, many pieces each.
+// sumShape is the shape of phase 1: few items, many segments each.
 func sumShape(v *spec.Variant) shape {
 	if v.Code == backend.CodeGo {
 		return shape{per: 1, across: 1, along: 1, columns: 64}

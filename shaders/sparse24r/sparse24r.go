@@ -1,10 +1,10 @@
-// Package sparse24r multiplies from 2:4 with a remainder (package formats/sparse24r): C = (Pairs + Rest)·B, each output
-// in one go.
+// Package sparse24r multiplies from 2:4 with a remainder (package formats/sparse24r): C is Pairs·B plus the remainder
+// times B, each output in one launch.
 //
 // On CUDA the kernels of package nm for 2:4 multiply Pairs on sparse tensor cores, and, before they store a tile, each
-// warp adds the product of its panels of Rest on dense ones, to the sums that it holds: remainder.cuh. All other
-// variants take the entries of a row one by one, those of Pairs that the mask names and then those of Rest, so that
-// what they skip costs them little more than reading the mask.
+// warp adds the product of its panels of the remainder on dense ones, to the sums that it holds: remainder.cuh. All
+// other variants take the entries of a row one by one, those of Pairs that the mask names and then those of the
+// remainder, so that what they skip costs them little more than reading the mask.
 //
 // Structural zeros never touch B. The slots of tensor cores that hold no entry are multiplied like all others, which is
 // right as long as B is finite. An output that is not finite is computed again from the entries alone.
@@ -27,8 +27,8 @@ import (
 //go:embed *.wgsl
 var files embed.FS
 
-// Format is the table of the kernels. Its array values has those of both parts (join), rest is
-// described at restArray.
+// Format is the table of the kernels. Its array values has those of both matrices (join). restArray describes the array
+// of the remainder.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "sparse24r", Args: spec.FormatArgs("values T", "places u32", "mask u32", "rest u32"),

@@ -21,7 +21,7 @@ func TestCutChunks(t *testing.T) {
 		}
 		c, list := spec.CutChunks(rowptr, slots, rows)
 		if len(list) != int(c.Count+c.Joins)*spec.ChunkWords {
-			t.Fatalf("%d words for %d chunks and %d rows in pieces", len(list), c.Count, c.Joins)
+			t.Fatalf("%d words for %d chunks and %d rows in segments", len(list), c.Count, c.Joins)
 		}
 		row, entry, slot := 0, lead, uint32(0)
 		joins := list[c.Count*spec.ChunkWords:]
@@ -40,7 +40,7 @@ func TestCutChunks(t *testing.T) {
 				continue
 			}
 			if what &^= spec.PieceChunk; what != slot || lens[row] <= slots || last > rowptr[row+1] {
-				t.Fatalf("a piece of row %d, of %d entries, goes to slot %d, want %d", row, lens[row], what, slot)
+				t.Fatalf("a segment of row %d, of %d entries, goes to slot %d, want %d", row, lens[row], what, slot)
 			}
 			slot++
 			if last == rowptr[row+1] {
