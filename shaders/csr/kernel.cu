@@ -2,9 +2,9 @@
 // and sums are in f32.
 // Tile: a row of A × a tile of columns of C, computed by p.across × p.along neighbouring lanes. p.across lanes next to
 // each other form a lane group. Each of them has VEC columns, 16 bytes of a row of B. The p.along lane groups take the
-// row's entries by turns, four at a time, and a shuffle reduction adds their sums. A heavy row, one that is much longer
-// than the average, is cut into segments, each computed by a CTA, which leaves partial sums in the workspace. A second
-// launch, phase 1, adds them (csr.go).
+// row's entries by turns, four at a time, and a shuffle reduction adds their sums. A heavy row, which has many more
+// entries than the average, is cut into segments, which leave partial sums in the workspace. A second launch, phase 1,
+// adds them (csr.go). With TEAMS a whole CTA computes a segment.
 // Data movement: entries of A and rows of B go from global memory to registers. Each lane has loads of four rows of B
 // in flight. Shared memory holds only the sums that the warps of a CTA exchange.
 // Bound by: gathers of rows of B, from the L2 cache if B fits it, else from memory.

@@ -1,9 +1,9 @@
 // Computes: C (M×N) = alpha·A·B + beta·C, all dense, in f16 or bf16 with sums in f32, by wgmma on compute capability 9.0.
 // The kernel sees it as L·R (gemm.cuh): L is A and R is B, or, for a column-major C, L is Bᵀ and R is Aᵀ.
 // Tile: a CTA computes ROWS × COLS of L·R, each of its consumer warpgroups 64 × COLS. A cluster computes CLUSTER_ROWS ×
-// CLUSTER_COLS neighbouring tiles. Clusters are persistent: each takes every clusters-th work tile (work_tiles.cuh). The
-// order of tiles is row by row within bands BAND cluster tiles wide, so that clusters that run at the same time read the
-// same rows of L and columns of R from the L2 cache. The last tiles may be split along K.
+// CLUSTER_COLS neighbouring tiles. Clusters are persistent: they take work tiles by turns (work_tiles.cuh). Tiles are in
+// bands, each BAND cluster tiles wide, and row by row within a band, so that clusters that run at the same time find the
+// same rows of L and columns of R in the L2 cache. The last tiles may be split along K.
 // Data movement: two producer threads, one for each operand, issue TMA copies into STAGES stage buffers (hopper.cuh).
 // Each CTA of a cluster loads a share and multicasts it. While consumers store a tile, producers load the next tile's
 // first stages. A launch may begin while the previous one stores its last tiles, and then loads A before it waits.

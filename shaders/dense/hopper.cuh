@@ -3,8 +3,8 @@
 //
 // A line is a row of L or a column of R (gemm.cuh). An operand lies along if it is K-major: neighbouring k of a line are
 // neighbours in memory. It lies across if it is MN-major: neighbouring lines are, at the same k. A stage holds ROWS lines
-// of L and COLS lines of R for DEPTH values of k, in the order of the matrix. A slab is at most 64 lines of a stage:
-// across, a TMA copy writes one slab.
+// of L and COLS lines of R for DEPTH values of k, in the order of the matrix. A slab is at most 64 lines of a stage. A TMA
+// copy of an operand that lies across writes one slab, or this CTA's share of it.
 //
 // The CTAs of a cluster have neighbouring tiles, CLUSTER_ROWS × CLUSTER_COLS of them. Those in a row of tiles need the
 // same lines of L, those in a column the same lines of R: each loads a share of these and multicasts it to the others.
