@@ -56,7 +56,8 @@ struct Work {
 template <bool LEFT>
 __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w, const TileMap *map, bool along,
                                          bool r_along) {
-    PipelineState at = {0, 1};
+    PipelineState at = {0, 1}; // with parity 1 the first wait for each empty stage returns at once
+    // The CTAs that need the same lines: of R those in the same column of tiles, of L those in the same row.
     u16 blocks = ((1 << CLUSTER_ROWS) - 1) << CLUSTER_ROWS * w.across;
     if (LEFT) {
         blocks = 0;
@@ -101,8 +102,8 @@ __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w
         w.at(x, row, col);
         if (!TRANSPOSED) fetch_before<16, COLS>(to, w.p, row + down, col);
         sum(sums, pipeline, at, x.first, x.last, group, l_along, r_along);
-        if (i + w.clusters >= w.work_tiles && threadIdx.x == 128) launches_after();
-        w.at(x, row, col);
+        if (i + w.clusters >= w.work_tiles && threadIdx.x == 128) launches_after(); // the cluster's last work tile
+        w.at(x, row, col); // again, so that no register holds them during sum
         row += down;
         if (TRANSPOSED) {
             store_transposed(acc[0], to, w.p, row, col, recompute);
