@@ -555,7 +555,7 @@ func groupScene(x *scene, a *formats.CSR[float32], o spmm.Options) {
 		return t
 	}
 	tb, tc, bias := tensor(b, spmm.On(0)), tensor(before, spmm.On(1)), tensor(operand(a.Rows, 1, 3), spmm.On(1))
-	x.do("GroupPlan.Run", func() error {
+	x.do("Plan.Run on several devices", func() error {
 		for _, u := range []error{tb.Upload(ctx, b), tc.Upload(ctx, before), bias.Upload(ctx, operand(a.Rows, 1, 3))} {
 			if u != nil {
 				return u

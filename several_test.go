@@ -458,7 +458,7 @@ func TestSeveralErrors(t *testing.T) {
 		"nothing:all": "nothing", "cpu:x": "want cpu:INDEX", "auto:all": "auto",
 	} {
 		if g, err := spmm.Open(ctx, list); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("OpenGroup(%q): %v, %v, want %q", list, g, err, want)
+			t.Errorf("Open(%q): %v, %v, want %q", list, g, err, want)
 		}
 	}
 	dev := openCPU(t)

@@ -17,7 +17,7 @@ import (
 var lanesCode []byte
 
 // lanesSource is the SHA-256 of the source that it was made from.
-const lanesSource = "e3bedab3b2327841d2e9537835dd37f0ce994c202c73bcfa6767f279c67607af"
+const lanesSource = "ec63f0ead82d452ab8e6af2e834190ea3781e7ec70e3cb881fddbbddfde98426"
 
 // lanes tells what Caps.Lanes does. A device that cannot say is one where it is not so.
 func (d *device) lanes() bool {

@@ -40,14 +40,10 @@ var files embed.FS
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
-		Params: spec.Params[params](), Variants: spec.WithEpilogues(variants(), splits), Files: files,
+		Params: spec.Params[params](), Variants: spec.WithEpilogues(variants(), spec.TwoForms), Files: files,
 	},
 	Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
 }
-
-// splits tells that a variant has a second form for epilogues: in 16 bits they would cost products without one 3 to 7
-// %.
-func splits(v *spec.Variant) bool { return v.In.Size() == 2 }
 
 // params is the parameter block.
 type params struct {

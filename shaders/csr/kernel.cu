@@ -1,17 +1,19 @@
-// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) in CSR, B (cols × n) row-major, f32, f16 or bf16, sums
-// in f32.
-// Tile: a row segment × a tile of columns. p.across lanes side by side hold VEC columns each (16 bytes of a row of B);
-// p.along such lane groups take four entries each in turn, and a shuffle reduction adds their sums. A heavy row is cut
-// into segments, a CTA each; phase 1 adds their partial sums (csr.go).
-// Data movement: A's entries and rows of B go straight from memory to registers, four rows of B in flight a lane.
-// Nothing is staged in shared memory but sums.
-// Bound by: gathers of rows of B, from L2 where B fits it and from memory else.
-// Constants: ENTRY, ELEM (half.cuh), TEAMS and OVERLAP (rows.cuh).
+// Computes: C (M×N) = alpha·A·B + beta·C. A (M×K) is in CSR, B (K×N) is row-major. B has elements of f32, f16 or bf16,
+// and sums are in f32.
+// Tile: a row of A × a tile of columns of C, computed by p.across × p.along neighbouring lanes. p.across lanes next to
+// each other form a lane group. Each of them has VEC columns, 16 bytes of a row of B. The p.along lane groups take the
+// row's entries by turns, four at a time, and a shuffle reduction adds their sums. A heavy row, which has many more
+// entries than the average, is cut into segments, which leave partial sums in the workspace. A second launch, phase 1,
+// adds them (csr.go). With TEAMS a whole CTA computes a segment.
+// Data movement: entries of A and rows of B go from global memory to registers. Each lane has loads of four rows of B
+// in flight. Shared memory holds only the sums that the warps of a CTA exchange.
+// Bound by: gathers of rows of B, from the L2 cache if B fits it, else from memory.
+// Constants: ELEM (half.cuh), TEAMS and OVERLAP (rows.cuh).
 
 #include "rows.cuh"
 #include "../include/epilogue.cuh"
 
-#define BLOCKS 8 // of 128 on a multiprocessor: 64 registers, enough to have four rows of B in flight
+#define BLOCKS 8 // CTAs of 128 threads on a multiprocessor: 64 registers a thread, enough to load four rows of B at once
 
 #if ELEM == F32
 #define VEC 4
@@ -19,16 +21,16 @@
 #define VEC 8
 #endif
 
-// Sums is of columns col to col + VEC - 1.
+// Sums holds a lane's partial sums of one row of C: columns col to col + VEC - 1.
 struct Sums {
 #if ELEM == F32
-    typedef float4 Values; // four
+    typedef float4 Values; // of four entries of A
 #else
     typedef uint2 Values;
 #endif
-    typedef uint4 Columns;
+    typedef uint4 Columns; // VEC elements of a row of B
     typedef float Sum;
-    static const int SHARED = 32 * VEC; // of a warp
+    static const int SHARED = 32 * VEC; // sums of a warp
 
     float x[VEC];
     u32 col;
@@ -39,7 +41,7 @@ struct Sums {
     }
     __device__ __forceinline__ bool inside(const Params &p) const { return col < p.n; }
 
-    // value returns entry i of four.
+    // value returns the value of entry i of four.
     static __device__ __forceinline__ float value(const Values &v, int i) {
 #if ELEM == F32
         return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
@@ -49,7 +51,7 @@ struct Sums {
 #endif
     }
 
-    // accumulate adds v times the columns in q.
+    // accumulate adds an entry's value, v, times its row of B, q.
     __device__ __forceinline__ void accumulate(float v, const Columns &q) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -62,10 +64,11 @@ struct Sums {
         }
     }
 
-    // entries adds up the entries from begin to end that are the group's: every along-th four of them,
-    // counted from multiples of four, so that columns and values come in whole vectors. The next four
-    // are fetched before the rows of B of these. Entries of the neighbouring rows count as zero times
-    // zero. What it reads of A first it reads before the launches before this one are done.
+    // entries adds the products of a lane group's share of the entries begin to end - 1. The first four entries are
+    // aligned down to a multiple of four, so that each load of column indices or values is one whole vector. Group g
+    // takes fours g, g + along, g + 2·along, and so on. Entries in a vector that belong to a neighbouring row are
+    // replaced by zeros. The loop loads the next four entries before the rows of B of the current four. The first four
+    // are loaded before launches_before, while the previous launch may still run.
     __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
                                             const Values *__restrict__ values, const Columns *__restrict__ b,
                                             const Params &p) {
@@ -105,20 +108,20 @@ struct Sums {
         }
     }
 
-    // slots adds up the lane's share of rows first to last of the workspace.
+    // slots adds the partial sums in rows first to last - 1 of the workspace, every along-th row from its group's on.
     __device__ __forceinline__ void slots(u32 first, u32 last, u32 group, const float *part, const Params &p) {
 #pragma unroll 4
         for (u32 i = first + group; i < last; i += p.along) take(part + (size_t)i * p.ldp + col);
     }
 
-    // join adds the sums of the warp's groups of lanes, of d lanes or more.
+    // join adds the sums of the lane groups, which have d lanes each, among `lanes` neighbouring lanes of the warp.
     __device__ __forceinline__ void join(u32 d, u32 lanes) {
         for (; d < lanes; d *= 2)
 #pragma unroll
             for (int j = 0; j < VEC; j++) x[j] += __shfl_xor_sync(ALL, x[j], d);
     }
 
-    // put writes all sums side by side, and take adds what was written so.
+    // put writes the sums next to each other. take reads sums that put wrote, and adds them.
     __device__ __forceinline__ void put(float *to) const {
 #pragma unroll
         for (int j = 0; j < VEC; j += 4) *(float4 *)(to + j) = make_float4(x[j], x[j + 1], x[j + 2], x[j + 3]);
@@ -133,13 +136,13 @@ struct Sums {
             x[j + 3] += y.w;
         }
     }
-    // share passes sums to the other warps of a team, and add adds them.
+    // share writes the sums to the shared memory of this warp, and add adds the sums of another warp.
     __device__ __forceinline__ void share(float *warp, u32 lane) const { put(warp + lane * VEC); }
     __device__ __forceinline__ void add(const float *warp, u32 lane) { take(warp + lane * VEC); }
-    // store_partial stores sums to a row of the workspace.
+    // store_partial writes the sums to a row of the workspace.
     __device__ __forceinline__ void store_partial(float *part, const Params &p) const { put(part + col); }
 
-    // store writes a row's sums.
+    // store writes the sums to C: alpha·x + beta·c, with the epilogue if there is one.
     __device__ __forceinline__ void store(void *c, const float *bias, u32 row, const Params &p) const {
         size_t at = (size_t)row * p.ldc + col;
         u32 count = min(p.n - col, (u32)VEC);

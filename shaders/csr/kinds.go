@@ -7,8 +7,8 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	rowsKind = &spec.Kind{
 		Name:    "rows",
-		Summary: "lanes of a warp spread over columns, then entries, then rows; rows of B from the caches; long rows in segments",
-		When:    "Few entries in no pattern, graphs above all; every device runs it.",
+		Summary: "a warp's lanes are divided among columns, then entries, then rows; rows of B come through the caches; long rows are cut into segments",
+		When:    "Sparse matrices without structure, above all graphs. Every device can run it.",
 	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",
@@ -18,23 +18,23 @@ var (
 	wideKind = &spec.Kind{
 		Name:    "wide-rows",
 		Summary: "as rows, each lane holding four columns of f64",
-		When:    "f64 and more than 64 columns on CUDA.",
+		When:    "Products in f64 with more than 64 columns on CUDA.",
 	}
 	streamKind = &spec.Kind{
 		Name:    "stream",
-		Summary: "A in chunks of entries, which bulk copies bring to shared memory as a stream; each lane has a row's entries and all columns",
+		Summary: "bulk copies load A chunk by chunk into shared memory; a lane sums entries of one row for all columns",
 		When:    "Up to 4 columns of a matrix of 4 million entries or more on compute capability 9.0.",
 	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
-		Summary: "a row at a time by vector instructions, rows of B prefetched",
-		When:    "Few entries in no pattern on the CPU.",
+		Summary: "one row of A at a time with vector instructions; rows of B are prefetched",
+		When:    "Sparse matrices without structure on the CPU.",
 	}
 )
 
-// packing holds the figures of a variant that decide how matrices are packed.
+// packing holds the properties of a variant that decide how matrices are packed.
 type packing struct {
-	teams  bool // a workgroup takes a long row, or a segment of one
+	teams  bool // a workgroup computes a long row, or a segment of one
 	chunks bool // A is also listed in chunks for stream.cu
 }
 

@@ -1,7 +1,7 @@
-// How kernel.cu and double.cu give rows and row segments to lanes: see csr.go. S is the sums of a lane, of its columns
-// of one row; S::Values are values of A as loaded, S::Columns columns of a row of B as loaded. With TEAMS a whole CTA
-// computes a row segment. With OVERLAP launches overlap: a lane reads a row's bounds and its first entries while the
-// launch before still runs.
+// How kernel.cu and double.cu divide rows and row segments among lanes: see csr.go. Class S holds the sums of a lane: one
+// row of C, and the lane's columns. S::Values is one vector load of values of A, S::Columns one of a row of B. With TEAMS
+// a whole CTA, the team, computes a row segment. With OVERLAP launches overlap: a lane reads a row's bounds and its first
+// entries while the previous launch still runs.
 
 #pragma once
 #include "params.h"
@@ -11,10 +11,10 @@
 #define ALL 0xffffffffu
 
 #ifdef TEAMS
-#define PIECE_WORDS 4 // begin, end, row, slot of the workspace or ALL: it is the whole row
+#define PIECE_WORDS 4 // of a segment: begin, end, row, and its row of the workspace (ALL: the segment is a whole row)
 #define WARPS 4
 
-// team does one piece with all warps of the workgroup.
+// team computes one row segment with all warps of the CTA.
 template <class S>
 __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values,
                                      const uint4 *piece, const typename S::Columns *__restrict__ b,
@@ -36,19 +36,20 @@ __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typ
     else sums.store(c, bias, w.z, p);
 }
 #else
-#define PIECE_WORDS 2 // begin, end
+#define PIECE_WORDS 2 // of a segment: begin, end
 #endif
 
-// multiply is the work of a thread.
+// multiply computes a thread's share: p.across × p.along lanes compute an item, which is a row, a row segment, or in
+// phase 1 the sum of a heavy row's partial sums.
 template <class S>
 __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx,
                                          const typename S::Values *__restrict__ values, const u32 *__restrict__ heavy,
                                          const typename S::Columns *__restrict__ b,
                                          const typename S::Sum *__restrict__ bias, void *__restrict__ c,
                                          typename S::Sum *part, const Params &p) {
-    u32 group = threadIdx.x >> (__ffs(p.across) - 1); // of the workgroup's
+    u32 group = threadIdx.x >> (__ffs(p.across) - 1); // the lane group, of those in the CTA
     u32 lane = threadIdx.x & (p.across - 1);
-    u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // items before the rows
+    u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // segments, which come before the rows
 #ifdef TEAMS
     if (p.phase == 0) {
         if (block < p.pieces) {
@@ -60,7 +61,7 @@ __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const u
     before = 0;
 #endif
     u32 item = block * p.per + (group >> (__ffs(p.along) - 1));
-    group &= p.along - 1; // of the item's
+    group &= p.along - 1; // the lane group, of those with the same item
     S sums(lane, p);
     bool busy = item < p.items && sums.inside(p);
     bool piece = p.phase == 0 && item < before;
@@ -75,7 +76,7 @@ __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const u
         row = item - before;
         u32 begin = piece ? heavy[2 * (size_t)item] : rowptr[row];
         u32 end = piece ? heavy[2 * (size_t)item + 1] : rowptr[row + 1];
-        busy = piece || end - begin <= p.longest; // else it is done in pieces
+        busy = piece || end - begin <= p.longest; // a heavy row is computed in segments
         sums.entries(begin, busy ? end : begin, group, p.along, colidx, values, b, p);
     } else {
         launches_before();

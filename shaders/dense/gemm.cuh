@@ -1,7 +1,7 @@
-// What the CUDA kernels share: the operands of the product as they lie. Needs ELEM (half.cuh).
+// What the CUDA kernels share: the operands L and R of a product. Needs ELEM (half.cuh).
 //
-// A kernel computes tiles of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and
-// columns p.n are those of the product that it writes row by row.
+// A kernel computes tiles of L·R and stores them row by row. L is A and R is B. For a column-major C, which is a
+// row-major Cᵀ = Bᵀ·Aᵀ, L is Bᵀ and R is Aᵀ. L·R has p.rows rows and p.n columns, and p.cols is the length of the sums.
 
 #pragma once
 #include "params.h"
@@ -11,11 +11,11 @@
 #define B_COLUMNS 1 // bits of p.order
 #define C_COLUMNS 2
 
-// L by its rows or R by its columns: line i has p.cols elements.
+// Operand is L as its rows, or R as its columns. Line i is row or column i, and has p.cols elements.
 struct Operand {
     const Elem *x;
     u32 ld, lines;
-    bool along; // a line's elements lie side by side; else its neighbours' at the same place do
+    bool along; // K-major: elements of a line are neighbours in memory; else MN-major
 
     __device__ __forceinline__ const Elem *at(u32 i, u32 k) const {
         return x + (along ? (u64)i * ld + k : (u64)k * ld + i);

@@ -1,32 +1,36 @@
-// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16 or bf16, sums in f32, by wgmma on compute capability 9.0.
-// Tile: a CTA computes (ROWS × COLS), a consumer warpgroup (64 × COLS). A cluster is CLUSTER_ROWS × CLUSTER_COLS
-// neighbouring tiles. Clusters are persistent and take work tiles in turn (work_tiles.cuh), along bands of BAND tile
-// columns, so that those at work share L and R in L2. The last tiles may be split along K.
-// Data movement: two producer threads, one for each operand, issue TMA copies STAGES deep (hopper.cuh); each CTA of a
-// cluster loads a share and multicasts it. While a tile is stored the next one's first stages are loaded. A launch
-// begins while the one before still stores its last tiles, and prefetches A.
-// Bound by: tensor cores for large C, memory bandwidth for few columns.
+// Computes: C (M×N) = alpha·A·B + beta·C, all dense, in f16 or bf16 with sums in f32, by wgmma on compute capability 9.0.
+// The kernel sees it as L·R (gemm.cuh): L is A and R is B, or, for a column-major C, L is Bᵀ and R is Aᵀ.
+// Tile: a CTA computes ROWS × COLS of L·R, each of its consumer warpgroups 64 × COLS. A cluster computes CLUSTER_ROWS ×
+// CLUSTER_COLS neighbouring tiles. Clusters are persistent: they take work tiles by turns (work_tiles.cuh). Tiles are in
+// bands, each BAND cluster tiles wide, and row by row within a band, so that clusters that run at the same time find the
+// same rows of L and columns of R in the L2 cache. The last tiles may be split along K.
+// Data movement: two producer threads, one for each operand, issue TMA copies into STAGES stage buffers (hopper.cuh).
+// Each CTA of a cluster loads a share and multicasts it. While consumers store a tile, producers load the next tile's
+// first stages. A launch may begin while the previous one stores its last tiles, and then loads A before it waits.
+// Bound by: tensor cores if C is large, memory bandwidth if B has few columns.
 //
-// TRANSPOSED = 1 computes Cᵀ = Bᵀ·Aᵀ of a row-major C: rows of A lie on the instruction's n, so that a tile may have
-// any multiple of 8 rows of A, as many as give every multiprocessor a tile. No tile is split then.
+// With TRANSPOSED = 1 the kernel computes Cᵀ = Bᵀ·Aᵀ and stores it to a row-major C. Rows of A are then the N of the MMA
+// shape, so that COLS, the tile's rows of A, may be any multiple of 8, chosen to give each multiprocessor a tile. Tiles
+// are not split.
 //
-// Constants: ENTRY, those of hopper.cuh, BAND, MOST_BLOCKS. Dynamic shared memory: STAGES stages of STAGE_BYTES, and
-// 512 bytes.
+// Constants: ENTRY (the kernel's name), those of hopper.cuh, BAND, MOST_BLOCKS (the most CTAs of a launch). Dynamic
+// shared memory: STAGES × STAGE_BYTES, and 512 bytes for the barriers.
 
 #include "hopper.cuh"
 
 #define THREADS (128 + 128 * GROUPS)
-#define ACROSS (COLS < 16 ? 2 : COLS / 8) // tiles of 8 columns, an even number
+#define ACROSS (COLS < 16 ? 2 : COLS / 8) // fragments of 8 columns in a tile, at least two
 #define CLUSTER MULTICAST
 
 static_assert(16 * STAGES <= 512, "barriers behind the stages");
 
 static_assert(TRANSPOSED || GROUPS * MOST_BLOCKS <= MOST_SPLIT_SLOTS, "each group of four warps adds up by itself");
 
+// Work is a CTA's place in the grid, and the size of the problem.
 struct Work {
-    u32 rank, down, across; // of the block in its cluster
-    u32 cluster, clusters;
-    u32 high, wide, work_tiles, steps; // tiles of clusters
+    u32 rank, down, across; // the CTA's number in its cluster, and the row and column of its tile there
+    u32 cluster, clusters;  // the cluster's number, and how many there are
+    u32 high, wide, work_tiles, steps; // C in cluster tiles: rows, columns; work tiles; steps of DEPTH along K
     const Params &p;
 
     __device__ __forceinline__ Work(const Params &p) : p(p) {
@@ -38,20 +42,22 @@ struct Work {
         work_tiles = p.whole + (high * wide - p.whole) * p.splits;
     }
     __device__ __forceinline__ WorkTile work_tile(u32 i) const { return work_tile_at(i, steps, p); }
-    // at finds the block's tile of C.
+    // at finds the first row and column of the CTA's tile.
     __device__ __forceinline__ void at(const WorkTile &x, u32 &row, u32 &col) const {
         u32 band = x.tile / (high * BAND), in = x.tile % (high * BAND), of = min(wide - band * BAND, BAND);
         row = (in / of * CLUSTER_ROWS + down) * ROWS, col = ((band * BAND + in % of) * CLUSTER_COLS + across) * COLS;
     }
 };
 
-// copy_all: body of the two producer threads, one for each operand. The first also sets the bytes that the barrier
-// expects. A stage is free once all groups of the cluster have read it. There is a loop for each layout, as the time
-// from a stage's release to its next copy counts.
+// copy_all is the body of a producer thread: of L if LEFT, else of R. `along` says whether its operand is K-major, r_along
+// whether R is. The producer of L also sets how many bytes of both operands a stage's barrier expects. A stage is free
+// when all consumer warpgroups of the cluster have read it. There is a loop for each layout, because its instructions
+// between a stage's release and the next copy into it delay the pipeline.
 template <bool LEFT>
 __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w, const TileMap *map, bool along,
                                          bool r_along) {
-    PipelineState at = {0, 1};
+    PipelineState at = {0, 1}; // with parity 1 the first wait for each empty stage returns at once
+    // The CTAs that need the same lines: of R those in the same column of tiles, of L those in the same row.
     u16 blocks = ((1 << CLUSTER_ROWS) - 1) << CLUSTER_ROWS * w.across;
     if (LEFT) {
         blocks = 0;
@@ -82,7 +88,7 @@ __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w
     }
 }
 
-// multiply is the work of group 0 or 1 of four warps.
+// multiply is the body of consumer warpgroup `group`.
 __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w, u32 group, bool l_along, bool r_along,
                                          Dest to, float *work, Recompute recompute) {
     PipelineState at = {0, 0};
@@ -96,8 +102,8 @@ __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w
         w.at(x, row, col);
         if (!TRANSPOSED) fetch_before<16, COLS>(to, w.p, row + down, col);
         sum(sums, pipeline, at, x.first, x.last, group, l_along, r_along);
-        if (i + w.clusters >= w.work_tiles && threadIdx.x == 128) launches_after();
-        w.at(x, row, col);
+        if (i + w.clusters >= w.work_tiles && threadIdx.x == 128) launches_after(); // the cluster's last work tile
+        w.at(x, row, col); // again, so that no register holds them during sum
         row += down;
         if (TRANSPOSED) {
             store_transposed(acc[0], to, w.p, row, col, recompute);

@@ -200,15 +200,11 @@ func (s *shared) transposed() bool {
 	return t.turned
 }
 
-// wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or blocks sum parts
-// where there are tiles for all of them.
+// wasteful tells that a tile of hopper.cu is not worth considering, since most of it would lie past C. Up to 16 columns have
+// tiles of their own.
 func (s *shared) wasteful(x params) bool {
 	t, _ := tileOf(s.variant)
-	if t.turned {
-		rows := t.rows * t.down
-		return x.n <= rows/2 || x.n > rows && x.n <= rows*3/2
-	}
-	return t.hopper && t.cols > 16 && x.n <= t.cols/2 || t.parts > 0 && s.tiles > s.atOnce*int64(3-min(2, t.parts))
+	return t.hopper && t.cols > 16 && (x.n <= 16 || !t.turned && x.n < t.cols/2)
 }
 
 // mostSplits is how many parts a sum has at most.

@@ -7,42 +7,42 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	halfKind = &spec.Kind{
 		Name:    "bricks",
-		Summary: "a warp a part of a panel: bricks expanded into MMA fragments in registers, rows of B by asynchronous copies in three stages",
+		Summary: "a team of warps multiplies some blocks of a row panel by MMA; bricks are expanded into fragments in registers; rows of B come by asynchronous copies",
 		When:    "Clustered entries in 16 bits on CUDA.",
 	}
 	floatKind = &spec.Kind{
 		Name:    "bricks-f32",
-		Summary: "as bricks for B in f32, in tf32, or in f32 as three products of bf16; teams of warps for long parts",
+		Summary: "as bricks, for values in f32: in tf32, or split into three bf16 summands that together hold all bits",
 		When:    "Clustered entries in tf32 on CUDA.",
 	}
 	doubleKind = &spec.Kind{
 		Name:    "bricks-f64",
-		Summary: "as bricks on the f64 matrix units",
+		Summary: "as bricks, with MMA in f64",
 		When:    "Clustered entries in f64 on CUDA.",
 	}
 	stripsKind = &spec.Kind{
 		Name:    "strips",
-		Summary: "strips of 4 rows of a panel on f32 multiply-adds: each row of B is fetched once for 4 rows",
-		When:    "Entries that neighbouring rows share, in f32, and on Vulkan in 16 bits.",
+		Summary: "strips of 4 rows of a panel by f32 FMA; each row of B is loaded once for the 4 rows",
+		When:    "Neighbouring rows with entries in the same columns, in f32, and on Vulkan in 16 bits too.",
 	}
 	lanesKind = &spec.Kind{
 		Name:    "lanes",
-		Summary: "bricks expanded into fragments of cooperative matrices lane by lane",
-		When:    "Clustered entries in f16 and tf32 on Vulkan devices that hold fragments as PTX's mma does.",
+		Summary: "each lane expands bricks into its fragments of cooperative matrices",
+		When:    "Clustered entries in f16 and tf32 on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	coopKind = &spec.Kind{
 		Name:    "coop",
-		Summary: "bricks expanded to a tile in shared memory, multiplied by cooperative matrices",
+		Summary: "bricks are expanded to a tile in shared memory and multiplied by cooperative matrices",
 		When:    "Clustered entries in f16 and tf32 on other Vulkan devices.",
 	}
 	scalarKind = &spec.Kind{
 		Name:    "scalar",
-		Summary: "bricks expanded to a tile in shared memory, multiplied by f32 multiply-adds",
+		Summary: "bricks are expanded to a tile in shared memory and multiplied by f32 FMA",
 		When:    "Devices without matrix units.",
 	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
-		Summary: "the entries of some blocks by rows, multiplied by vector instructions",
+		Summary: "the entries of some blocks, row by row, with vector instructions",
 		When:    "Clustered entries on the CPU.",
 	}
 )

@@ -8,28 +8,28 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	ringKind = &spec.Kind{
 		Name:    "ring",
-		Summary: "sparse MMA on strips of a block, whose rows of B producer warps gather into a ring in shared memory",
-		When:    "Vectors of 16 bits that reordering makes nearly 2:4, on CUDA.",
+		Summary: "sparse MMA (mma.sp) on strips of 16 rows; producer warps gather the rows of B that a block needs into stage buffers",
+		When:    "Column vectors in 16 bits whose columns can be reordered so that nearly all fit 2:4, on CUDA.",
 	}
 	lanesKind = &spec.Kind{
 		Name:    "lanes",
-		Summary: "tiles expanded to dense fragments of cooperative matrices lane by lane",
-		When:    "The same on Vulkan devices that hold fragments as PTX's mma does.",
+		Summary: "each lane expands tiles to dense fragments of cooperative matrices",
+		When:    "The same matrices on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	coopKind = &spec.Kind{
 		Name:    "coop",
-		Summary: "tiles expanded in shared memory, multiplied by cooperative matrices",
-		When:    "The same on other Vulkan devices.",
+		Summary: "tiles are expanded in shared memory and multiplied by cooperative matrices",
+		When:    "The same matrices on other Vulkan devices.",
 	}
 	scalarKind = &spec.Kind{
 		Name:    "scalar",
-		Summary: "tiles expanded in shared memory, multiplied by f32 multiply-adds",
-		When:    "Devices without matrix units; other formats are mostly faster.",
+		Summary: "tiles are expanded in shared memory and multiplied by f32 FMA",
+		When:    "Devices without matrix units. Other formats are mostly faster there.",
 	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
-		Summary: "tiles expanded to vectors of 8 rows, multiplied by vector instructions",
-		When:    "The CPU; other formats are mostly faster.",
+		Summary: "tiles are expanded to column vectors of 8 rows and multiplied with vector instructions",
+		When:    "The CPU. Other formats are mostly faster there.",
 	}
 )
 

@@ -8,67 +8,67 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	streamsKind = &spec.Kind{
 		Name:    "streams",
-		Summary: "each warp expands its stream of values into MMA fragments in registers, one load from shared memory a value; B comes from L2",
-		When:    "Up to 32 columns on compute capability 8.0 to 8.9, and on 9.0 where rings of the other kernels have no room for a matrix.",
+		Summary: "each warp expands its stream of values into MMA fragments, with one load from shared memory for each value; B comes from L2",
+		When:    "Up to 32 columns on compute capability 8.0 to 8.9, and on 9.0 if a matrix does not fit the stage buffers of the other kernels.",
 	}
 	stagedKind = &spec.Kind{
 		Name:    "staged",
-		Summary: "as streams, with B brought to shared memory by a producer warp once for all warps of a cluster",
+		Summary: "as streams; producer warps load B into shared memory once for all warps that need it",
 		When:    "Up to 32 columns and many rows on compute capability 9.0.",
 	}
 	fewKind = &spec.Kind{
 		Name:    "few-rows",
-		Summary: "as streams, with four warps for each scheduler: a group of rows is cut along k into as many streams, whose partial sums are added",
+		Summary: "as streams, with split-K: a row panel is divided among many warps of a cluster, whose partial sums are added",
 		When:    "Up to 32 columns and few rows on compute capability 9.0.",
 	}
 	prefillKind = &spec.Kind{
 		Name:    "prefill",
-		Summary: "warpgroup MMA whose A is expanded from the streams into registers; B by tensor maps, multicast in a cluster of two CTAs",
+		Summary: "warpgroup MMA; A is expanded from the streams into registers; B comes by TMA, multicast in a cluster of two CTAs",
 		When:    "More than 32 columns of a matrix of moderate density on compute capability 9.0.",
 	}
 	filledKind = &spec.Kind{
 		Name:    "filled",
-		Summary: "one kernel fills a panel of rows with zeros in the workspace while another multiplies the panel before it by warpgroup MMA",
-		When:    "Hundreds of columns, whose arithmetic is worth more than filling a panel costs.",
+		Summary: "row panels are expanded to dense ones in the workspace and multiplied by warpgroup MMA; the next panel is expanded meanwhile",
+		When:    "Hundreds of columns on compute capability 9.0, whose arithmetic outweighs the expansion of the panels.",
 	}
 	quantisedKind = &spec.Kind{
 		Name:    "quantised",
-		Summary: "as staged, with values of 8 bits, two neighbouring columns to a value of the stream, and scales for 128 columns",
+		Summary: "as staged, with 8-bit values: a value of the stream holds two neighbouring columns; scales are for 128 columns",
 		When:    "Quantised matrices on compute capability 9.0, up to 16 columns.",
 	}
 	teamsKind = &spec.Kind{
 		Name:    "teams",
-		Summary: "each subgroup expands its stream into fragments of cooperative matrices lane by lane",
-		When:    "Up to 32 columns on Vulkan devices that hold fragments as PTX's mma does.",
+		Summary: "each lane expands its subgroup's stream into its fragments of cooperative matrices",
+		When:    "Up to 32 columns on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	wideKind = &spec.Kind{
 		Name:    "wide",
-		Summary: "as teams, with B in shared memory for two groups of rows",
-		When:    "More than 32 columns on the same devices.",
+		Summary: "as teams, with B in shared memory for two row panels",
+		When:    "More than 32 columns on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	twinsKind = &spec.Kind{
 		Name:    "twins",
-		Summary: "as teams, with pairs of neighbouring columns for values: each makes a whole register of the fragment",
-		When:    "Up to 32 columns of a matrix of at most about a fifth of its entries, on the same devices.",
+		Summary: "as teams, with twins: a value of the stream holds two neighbouring columns, which fill a register of a fragment",
+		When:    "Up to 32 columns and a density of at most about 20 %, on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	twinsWideKind = &spec.Kind{
 		Name:    "twins-wide",
-		Summary: "as twins, with B in shared memory for two groups of rows",
-		When:    "More columns of such a matrix.",
+		Summary: "as twins, with B in shared memory for two row panels",
+		When:    "More than 32 columns and a density of at most about 20 %, on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	coopKind = &spec.Kind{
 		Name:    "coop",
-		Summary: "streams expanded to a dense tile in shared memory, multiplied by cooperative matrices",
+		Summary: "streams are expanded to a dense tile in shared memory and multiplied by cooperative matrices",
 		When:    "Products in f16 on Vulkan devices whose fragment layout is not known.",
 	}
 	scalarKind = &spec.Kind{
 		Name:    "scalar",
-		Summary: "streams expanded to a dense tile in shared memory, multiplied by f32 multiply-adds",
+		Summary: "streams are expanded to a dense tile in shared memory and multiplied by f32 FMA",
 		When:    "Devices without matrix units, and f32.",
 	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
-		Summary: "some steps of the streams expanded to vectors of 16 rows, multiplied by vector instructions",
+		Summary: "streams are expanded, some steps at a time, to column vectors of 16 rows and multiplied with vector instructions",
 		When:    "Scattered zeros on the CPU.",
 	}
 )

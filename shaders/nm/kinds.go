@@ -8,62 +8,62 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	group24Kind = &spec.Kind{
 		Name:    "group24",
-		Summary: "2:4 on sparse warpgroup MMA; A and B in shared memory, B by tensor maps, multicast in clusters of two CTAs",
+		Summary: "sparse warpgroup MMA on 2:4; A and B in shared memory; B comes by TMA, multicast in clusters of two CTAs",
 		When:    "2:4 and more than about 128 columns on compute capability 9.0.",
 	}
 	few24Kind = &spec.Kind{
 		Name:    "few24",
-		Summary: "as group24, with the sum over k shared by the CTAs of a cluster (split-K)",
-		When:    "2:4 and up to 128 columns, or C of few tiles, on compute capability 9.0.",
+		Summary: "as group24, with split-K over the CTAs of a cluster",
+		When:    "2:4 and up to 128 columns, or C with few tiles, on compute capability 9.0.",
 	}
 	sparse24Kind = &spec.Kind{
 		Name:    "sparse24",
-		Summary: "2:4 on sparse MMA of single warps, on tiles that asynchronous copies bring to shared memory",
+		Summary: "warp-level sparse MMA on 2:4, on tiles that asynchronous copies load into shared memory",
 		When:    "2:4 on compute capability 8.0 to 8.9.",
 	}
 	vectorKind = &spec.Kind{
 		Name:    "vector",
-		Summary: "the rows of B that a panel keeps are gathered into shared memory once for all its rows; then the product is dense",
-		When:    "N:M in units of 16 rows and more.",
+		Summary: "the rows of B that a panel needs are gathered into shared memory once for all its rows; the product of the two is then dense",
+		When:    "N:M in units (the rows that share a pattern) of 16 rows or more on CUDA.",
 	}
 	expandKind = &spec.Kind{
 		Name:    "expand",
-		Summary: "tiles of single entries put together in shared memory and multiplied densely by MMA",
+		Summary: "entries are expanded to a dense tile in shared memory and multiplied by MMA",
 		When:    "N:M of single entries in 16 bits on CUDA.",
 	}
 	elementKind = &spec.Kind{
 		Name:    "element",
-		Summary: "each thread has rows of C; the M rows of B that a slot may meet are staged in shared memory without bank conflicts",
-		When:    "N:M of single entries where no matrix units take it.",
+		Summary: "each thread has rows of C; the M rows of B that a slot may refer to are staged in shared memory without bank conflicts",
+		When:    "N:M of single entries, on devices or in types without a suitable matrix unit.",
 	}
 	scalarKind = &spec.Kind{
 		Name:    "scalar",
-		Summary: "units of 8 rows on f32 multiply-adds, rows of B from L2",
-		When:    "N:M in units of a multiple of 8 rows that no taller kernel takes, and f32.",
+		Summary: "units of 8 rows by f32 FMA; rows of B come through the caches",
+		When:    "N:M in units of a multiple of 8 rows, in f32 or if no kernel for 16 or 32 rows applies.",
 	}
 	coopKind = &spec.Kind{
 		Name:    "coop",
-		Summary: "as vector, on cooperative matrices of any shape",
-		When:    "N:M in tall units on Vulkan devices whose fragment layout is not known.",
+		Summary: "as vector, with cooperative matrices of any MMA shape",
+		When:    "N:M in units of 16 rows or more on other Vulkan devices.",
 	}
 	lanesKind = &spec.Kind{
 		Name:    "lanes",
-		Summary: "cooperative matrices whose operands lanes load straight into registers; B in shared memory",
-		When:    "N:M in units of 32 rows and more on Vulkan devices that hold fragments as PTX's mma does.",
+		Summary: "cooperative matrices; lanes load A directly into fragments, and B through shared memory",
+		When:    "N:M in units of 32 rows or more on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	lanes24Kind = &spec.Kind{
 		Name:    "lanes24",
-		Summary: "as lanes, expanding 2:4 in registers",
-		When:    "2:4 on the same devices.",
+		Summary: "as lanes, with 2:4 expanded in registers",
+		When:    "2:4 on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	gatherKind = &spec.Kind{
 		Name:    "gather",
-		Summary: "as lanes for a panel of 16 rows, each lane gathering its own rows of B",
-		When:    "N:M in units of 16 rows on the same devices.",
+		Summary: "as lanes, for panels of 16 rows; each lane gathers its own rows of B",
+		When:    "N:M in units of 16 rows on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
-		Summary: "panels of rows multiplied by vector instructions, rows of B prefetched",
+		Summary: "row panels with vector instructions; rows of B are prefetched",
 		When:    "N:M on the CPU.",
 	}
 )

@@ -8,52 +8,52 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	gatherKind = &spec.Kind{
 		Name:    "gather",
-		Summary: "a warp a panel: MMA on vectors of the panel, rows of B gathered from L2 by asynchronous copies in three stages",
-		When:    "Panels that share few columns, in 16 bits on CUDA.",
+		Summary: "one warp for each row panel: MMA on its column vectors; asynchronous copies gather rows of B from L2 into three stage buffers",
+		When:    "Neighbouring panels that have few columns in common, in 16 bits on CUDA.",
 	}
 	hopperKind = &spec.Kind{
 		Name:    "hopper",
-		Summary: "windows of B's rows in a ring in shared memory, filled by tensor maps with multicast; warps take streams of steps without bank conflicts",
-		When:    "Panels that use much of B, in 16 bits on compute capability 9.0.",
+		Summary: "MMA on windows (consecutive rows) of B in stage buffers, which TMA copies fill with multicast; vectors are ordered so that reads have no bank conflicts",
+		When:    "Neighbouring panels that together need most rows of B, in 16 bits on compute capability 9.0.",
 	}
 	stagedKind = &spec.Kind{
 		Name:    "staged",
-		Summary: "windows of B's rows staged in shared memory once for the panels of 16 warps",
-		When:    "Panels that use much of B, in 16 bits on compute capability 8.0 to 8.9.",
+		Summary: "MMA on windows of B in shared memory, loaded once for the panels of 16 warps",
+		When:    "Neighbouring panels that together need most rows of B, in 16 bits on compute capability 8.0 to 8.9.",
 	}
 	tf32Kind = &spec.Kind{
 		Name:    "tf32",
-		Summary: "as gather in tf32, fragments loaded straight into registers",
+		Summary: "as gather, in tf32; fragments are loaded directly into registers",
 		When:    "Panels in tf32 on CUDA.",
 	}
 	scalarKind = &spec.Kind{
 		Name:    "scalar",
-		Summary: "each row of B fetched once for the rows of a panel, f32 multiply-adds",
-		When:    "Panels in f32, and devices without matrix units.",
+		Summary: "f32 FMA; each row of B is loaded once for all rows of a panel",
+		When:    "Column vectors in f32, and devices without matrix units.",
 	}
 	lanesKind = &spec.Kind{
 		Name:    "lanes",
-		Summary: "cooperative matrices whose operands lanes gather straight into registers",
-		When:    "Panels that share few columns, in f16 on Vulkan devices that hold fragments as PTX's mma does.",
+		Summary: "cooperative matrices; lanes gather operands directly into fragments",
+		When:    "Neighbouring panels that have few columns in common, in f16 on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	windowKind = &spec.Kind{
 		Name:    "window",
-		Summary: "as lanes, with windows of B's rows in shared memory for the panels of 16 subgroups",
-		When:    "Panels that use much of B, on the same devices.",
+		Summary: "as lanes, with windows of B in shared memory for the panels of 16 subgroups",
+		When:    "Neighbouring panels that together need most rows of B, in f16 on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	coopKind = &spec.Kind{
 		Name:    "coop",
-		Summary: "vectors and rows of B staged in shared memory, multiplied by cooperative matrices",
-		When:    "Panels in f16 on other Vulkan devices.",
+		Summary: "column vectors and rows of B are staged in shared memory and multiplied by cooperative matrices",
+		When:    "Column vectors in f16 on other Vulkan devices.",
 	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
-		Summary: "a panel and as many columns as leave their part of B in the L2 cache, multiplied by vector instructions",
-		When:    "Panels on the CPU.",
+		Summary: "one row panel at a time with vector instructions, for a block of columns whose rows of B fit the L2 cache",
+		When:    "Column vectors on the CPU.",
 	}
 )
 
-// Packing holds the figures of a variant that decide how matrices are packed.
+// Packing holds the properties of a variant that decide how matrices are packed.
 type Packing struct {
 	V      int  // rows of a panel
 	Align  int  // its vectors are padded to a multiple; 0: the format decides

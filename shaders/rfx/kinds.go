@@ -10,18 +10,18 @@ import (
 var (
 	rowsKind = &spec.Kind{
 		Name:    "rows",
-		Summary: "integer sums of fixed-point products, rows shared out as csr's",
-		When:    "Reproducible mode, few entries in no pattern, and devices without 8-bit matrix units.",
+		Summary: "integer sums of fixed-point products; rows are divided among lanes as in csr/rows",
+		When:    "Reproducible mode: sparse matrices without structure, and devices without 8-bit matrix units.",
 	}
 	panelsKind = &spec.Kind{
 		Name:    "panels",
-		Summary: "panels of neighbouring rows, digits of 8 bits on integer matrix units",
-		When:    "Reproducible mode where neighbouring rows share columns.",
+		Summary: "8-bit digits of row panels by integer MMA",
+		When:    "Reproducible mode: neighbouring rows with entries in the same columns.",
 	}
 	shuffledKind = &spec.Kind{
 		Name:    "shuffled",
-		Summary: "as panels, with rows in the order of format tiledcsr",
-		When:    "Reproducible mode where rows that lie apart share columns.",
+		Summary: "as panels, with rows in the order of format tiledcsr, which groups similar rows",
+		When:    "Reproducible mode: rows with entries in the same columns that are not neighbours.",
 	}
 )
 

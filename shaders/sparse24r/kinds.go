@@ -7,22 +7,22 @@ import "github.com/spmmrun/spmm/shaders/spec"
 var (
 	plainKind = &spec.Kind{
 		Name:    "plain",
-		Summary: "the entries of a row one by one, those of the 2:4 part by its mask, f32 multiply-adds",
-		When:    "Vulkan and WebGPU, where no sparse matrix units can be used; other formats are mostly faster.",
+		Summary: "f32 FMA, entry by entry of a row; masks tell the columns of the 2:4 entries",
+		When:    "Vulkan and WebGPU, which have no sparse MMA. Other formats are mostly faster there.",
 	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
-		Summary: "as plain, a row at a time by vector instructions",
-		When:    "The CPU; other formats are mostly faster.",
+		Summary: "one row at a time with vector instructions",
+		When:    "The CPU. Other formats are mostly faster there.",
 	}
 	group24Kind = &spec.Kind{
 		Name:    "group24",
-		Summary: "nm's group24, whose warps add the COO remainder's product on dense MMA before they store a tile",
-		When:    "Scattered entries of up to about half of the matrix and many columns on compute capability 9.0.",
+		Summary: "as nm/group24; before they store a tile, warps add the product of the COO remainder, by dense MMA",
+		When:    "Scattered entries, a density of up to about 50 %, and many columns, on compute capability 9.0.",
 	}
 	sparse24Kind = &spec.Kind{
 		Name:    "sparse24",
-		Summary: "nm's sparse24 with the remainder likewise",
-		When:    "The same on compute capability 8.0 to 8.9.",
+		Summary: "as nm/sparse24, with the COO remainder added as in sparse24r/group24",
+		When:    "The same matrices on compute capability 8.0 to 8.9.",
 	}
 )

@@ -66,10 +66,10 @@ func TestTables(t *testing.T) {
 		"across": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "across": "way", "columns": [8]}]}`,
 			"| µs |  | apart |\n| --- | --- | --- |\n| a | 5 (20) |  |\n| 9², 50 % zeros |  | 7 |\n" + from},
 		"asked": {`{"tables": [{"name": "x", "kind": "asked", "reports": ["r"]}]}`,
-			"| matrix | N | by | asked µs | measured µs | asked / measured |\n| --- | --- | --- | --- | --- | --- |\n" +
+			"| matrix | N | device, format | target µs | measured µs | target / measured |\n| --- | --- | --- | --- | --- | --- |\n" +
 				"| a | 32 | cuda auto | 8 | 10 | **0.80** |\n| a | 8 | cuda auto | 6 | 5 | 1.20 |\n" + from},
 		"ratios": {`{"tables": [{"name": "x", "kind": "ratios", "reports": ["r"], "by": "auto$"}]}`,
-			"| by | N | products | fastest peer / it | least | at | peer |\n| --- | --- | --- | --- | --- | --- | --- |\n" +
+			"| device, format, type | N | products | times as fast (geometric mean) | least | for matrix | peer |\n| --- | --- | --- | --- | --- | --- | --- |\n" +
 				"| cpu auto f32 | 8 | 3 | 2.50 | 1.25 | a |  |\n| cuda auto f32 | 8 | 1 | 4.00 | 4.00 | a | p x |\n| cuda auto f32 | 32 | 1 | 0.90 | 0.90 | a | p x |\n" + from},
 		"products": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [8]}]}]}`,
 			"| A | type | columns of B | spmm | other | the fastest other | times faster |\n" +

@@ -198,7 +198,7 @@ func (t table) cell(r *benchmark.Report, x *benchmark.Result) string {
 
 // asked has a row for each result that a time was asked of.
 func asked(r *benchmark.Report, takes func(benchmark.Case) bool) [][]string {
-	rows := [][]string{{"matrix", "N", "by", "asked µs", "measured µs", "asked / measured"}}
+	rows := [][]string{{"matrix", "N", "device, format", "target µs", "measured µs", "target / measured"}}
 	for i := range r.Results {
 		if x := &r.Results[i]; x.Measured() && x.AskedUS > 0 && takes(x.Case) {
 			share := fmt.Sprintf("%.2f", x.AskedUS/x.Median)
@@ -224,7 +224,7 @@ func ours(r *benchmark.Report, takes func(benchmark.Case) bool) []benchmark.Vers
 }
 
 func ratios(all []benchmark.Versus) [][]string {
-	rows := [][]string{{"by", "N", "products", "fastest peer / it", "least", "at", "peer"}}
+	rows := [][]string{{"device, format, type", "N", "products", "times as fast (geometric mean)", "least", "for matrix", "peer"}}
 	for _, b := range all {
 		rows = append(rows, []string{
 			b.By, strconv.Itoa(b.N), strconv.Itoa(b.Products), ratio(b.Mean),

@@ -32,9 +32,12 @@ const head = `# Kernels
 Generated from the tables in ` + "`shaders/NAME`" + ` by ` + "`go run ./tools/kernels`" + `. Do not edit.
 
 A format has several kernels for each API. The device, the packed matrix and the number of columns decide which of them
-multiplies; a report names it, as ` + "`dense/hopper 128×192`" + `. ` + "`spmmrun --variant FORMAT/KERNEL[/TILE]`" + `
-asks for one, and ` + "`spmmrun kernels`" + ` prints this list. Tiles are rows by columns of C: split2 is split-K by
-two CTAs, cluster2 a cluster of two CTAs that share operands.
+multiplies. A report names it, for example ` + "`dense/hopper 128×192`" + `. ` + "`spmmrun --variant FORMAT/KERNEL[/TILE]`" + ` asks for
+one, and ` + "`spmmrun kernels`" + ` prints this list.
+
+A tile is rows × columns of C; n32 is 32 columns, with as many rows as the launch decides. After it, split2 is split-K
+by two CTAs, and cluster2 a cluster of two CTAs that share operands. "As NAME" means the format's kernel of that name
+for the same API. FMA is a fused multiply-add. The [glossary](glossary.md) has the other terms.
 `
 
 // text is the file.

@@ -1,4 +1,4 @@
-// The packages, and who calls whom.
+// The packages, and who imports whom.
 
 package main
 
@@ -20,26 +20,40 @@ func architecture() []byte {
 	for _, x := range []int{85, 265, 445, 635} {
 		c.arrow(x, h, x, 76)
 	}
-	block(0, 78, 730, door, "spmm", "Open, Prepare, Multiply; tensors, sequences, groups of devices")
+	block(0, 78, 730, door, "spmm", "Open, Prepare, Multiply; Plan, Tensor, Sequence")
 	c.arrow(365, 78+h, 365, 154)
-	block(0, 156, 730, inside, "plan", "tries the ways to multiply; plans, sequences, groups")
-	layer := func(y int, packages ...[2]string) {
-		w := (730 - 10*(len(packages)-1)) / len(packages)
-		for i, p := range packages {
-			x := i * (w + 10)
-			c.arrow(x+w/2, y-32, x+w/2, y-2)
-			block(x, y, w, inside, p[0], p[1])
+	block(0, 156, 730, inside, "many", "one device, or several that share a product")
+	c.arrow(365, 156+h, 365, 232)
+	block(0, 234, 730, inside, "plan", "tries the ways to multiply; plans and sequences of one device")
+	// Every arrow is an import: packages stand below one that imports them.
+	columns := [3]struct{ x, w int }{{0, 240}, {250, 235}, {495, 235}}
+	place := func(column, y int, name, what string) {
+		block(columns[column].x, y, columns[column].w, inside, name, what)
+	}
+	into := func(y int, of ...int) {
+		for _, i := range of {
+			x := columns[i].x + columns[i].w/2
+			c.arrow(x, y-32, x, y-2)
 		}
 	}
-	layer(234, [2]string{"reproducible", "products in fixed point"}, [2]string{"values", "new values, their places"},
-		[2]string{"rowcopy", "rows of tensors, for ranks"})
-	layer(312, [2]string{"choose", "which kernel, and why"}, [2]string{"launch", "composes and keeps launches"})
-	layer(390, [2]string{"resident", "the matrix on the device"}, [2]string{"stream", "panels in host memory"},
-		[2]string{"tensor", "dense matrices, copies"})
-	layer(468, [2]string{"work", "matrix and options, resolved once"}, [2]string{"model", "rates, costs, predictions"},
-		[2]string{"device", "kernels, buffers, speed"})
-	const low = 546
-	c.arrow(170, low-32, 170, low-2)
+	into(312, 0, 1)
+	place(0, 312, "reproducible", "products in fixed point")
+	place(1, 312, "values", "new values, their places")
+	place(2, 312, "rowcopy", "rows of tensors, for dist")
+	into(390, 0, 1, 2)
+	place(0, 390, "choose", "which kernel, and why")
+	block(250, 390, 480, inside, "launch", "composes and keeps launches")
+	into(468, 0, 1, 2)
+	place(0, 468, "work", "matrix and options, resolved once")
+	place(1, 468, "tensor", "dense matrices, copies")
+	place(2, 468, "resident", "the matrix on the device")
+	into(546, 1, 2)
+	place(0, 546, "model", "rates, costs, predictions")
+	place(1, 546, "device", "kernels, buffers, speed")
+	place(2, 546, "stream", "row panels in host memory")
+	c.arrow(248, 546+h/2, 242, 546+h/2)
+	const low = 624
+	c.arrow(120, low-32, 120, low-2)
 	c.arrow(550, low-32, 550, low-2)
 	block(0, low, 350, inside, "formats", "csr, dense and a package for each system's format; codecs")
 	block(380, low, 350, inside, "shaders", "kernels: a table, sources, compiled code, a form in Go")
