@@ -15,8 +15,8 @@ type tileCost struct {
 	Step  float64 `json:"step_ns"`  // 64 places of the sum, all multiprocessors being busy
 	Alone float64 `json:"alone_ns"` // the same with one of them busy; 0: Step
 	Start float64 `json:"start_ns"` // all else of a wave
-	// Adding up partial sums: on CUDA, for a column of a tile whose sum is split, and where clusters share the steps of tiles
-	// evenly, and for a column of these; on Vulkan, a launch, and for each byte that it reads or writes.
+	// Adding up partial sums: on CUDA, for a column of a tile whose sum is split, and where clusters share the steps of
+	// tiles evenly, and for a column of these; on Vulkan, a launch, and for each byte that it reads or writes.
 	Column      float64 `json:"column_ns"`
 	Share       float64 `json:"share_ns"`
 	ShareColumn float64 `json:"share_column_ns"`
@@ -55,7 +55,7 @@ func costOf(v *spec.Variant) tileCost {
 	return c
 }
 
-// cost is what a problem takes with these tiles, in nanoseconds: a time for each wave, and one for adding up.
+// cost is the time that a problem takes with these tiles, in nanoseconds: a time for each wave, and one for adding up.
 func (s *shared) cost(x params) float64 {
 	t, ok := tileOf(s.variant)
 	if !ok {
@@ -78,7 +78,8 @@ func (s *shared) cost(x params) float64 {
 	return cost
 }
 
-// wave is what tiles take that run at once, for steps of 64 places of the sum; busy is the share of multiprocessors.
+// wave is the time that tiles take that run at once, for steps of 64 places of the sum; busy is the share of
+// multiprocessors.
 func (c tileCost) wave(steps, busy float64) float64 {
 	step := c.Step
 	if c.Alone > 0 {

@@ -200,8 +200,8 @@ func (s *shared) transposed() bool {
 	return t.turned
 }
 
-// wasteful tells that a tile of hopper.cu is not worth considering, since most of it would lie past C. Up to 16 columns have
-// tiles of their own.
+// wasteful tells that a tile of hopper.cu is not worth considering, since most of it would lie past C. Up to 16 columns
+// have tiles of their own.
 func (s *shared) wasteful(x params) bool {
 	t, _ := tileOf(s.variant)
 	return t.hopper && t.cols > 16 && (x.n <= 16 || !t.turned && x.n < t.cols/2)

@@ -45,7 +45,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "nm", Args: spec.FormatArgs("values T", "places u32", "mask u32"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), splits),
+		Variants: spec.WithEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+			splits),
 	},
 	Encode: encode, EncodePart: encodePart, Adopt: adopt, Launch: launch,
 	Suited: suited,

@@ -224,7 +224,8 @@ func ours(r *benchmark.Report, takes func(benchmark.Case) bool) []benchmark.Vers
 }
 
 func ratios(all []benchmark.Versus) [][]string {
-	rows := [][]string{{"device, format, type", "N", "products", "times as fast (geometric mean)", "least", "for matrix", "peer"}}
+	rows := [][]string{{"device, format, type", "N", "products", "times as fast (geometric mean)", "least", "for matrix",
+		"peer"}}
 	for _, b := range all {
 		rows = append(rows, []string{
 			b.By, strconv.Itoa(b.N), strconv.Itoa(b.Products), ratio(b.Mean),
