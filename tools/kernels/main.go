@@ -32,8 +32,8 @@ const head = `# Kernels
 Generated from the tables in ` + "`shaders/NAME`" + ` by ` + "`go run ./tools/kernels`" + `. Do not edit.
 
 A format has several kernels for each API. The device, the packed matrix and the number of columns decide which of them
-multiplies. A report names it, for example ` + "`dense/hopper 128×192`" + `. ` + "`spmmrun --variant FORMAT/KERNEL[/TILE]`" + `
-asks for one, and ` + "`spmmrun kernels`" + ` prints this list.
+multiplies. A report names it, for example ` + "`dense/hopper 128×192`" + `.
+` + "`spmmrun --variant FORMAT/KERNEL[/TILE]`" + ` asks for one, and ` + "`spmmrun kernels`" + ` prints this list.
 
 A tile is rows × columns of C; n32 is 32 columns, with as many rows as the launch decides. After it, split2 is split-K
 by two CTAs, and cluster2 a cluster of two CTAs that share operands. "As NAME" means the format's kernel of that name
