@@ -14,7 +14,7 @@ import (
 type tileCost struct {
 	Step  float64 `json:"step_ns"`  // 64 places of the sum, all multiprocessors being busy
 	Alone float64 `json:"alone_ns"` // the same with one of them busy; 0: Step
-	Start float64 `json:"start_ns"` // all else of a wave
+	Start float64 `json:"start_ns"` // all else
 	// Adding up partial sums: on CUDA, for a column of a tile whose sum is split, and where clusters share the steps of
 	// tiles evenly, and for a column of these; on Vulkan, a launch, and for each byte that it reads or writes.
 	Column      float64 `json:"column_ns"`
@@ -55,37 +55,32 @@ func costOf(v *spec.Variant) tileCost {
 	return c
 }
 
-// cost is the time that a problem takes with these tiles, in nanoseconds: a time for each wave, and one for adding up.
+// cost is the time that a problem takes with these tiles, in nanoseconds. Work items run in turn; each takes a time for
+// its steps of the sum and a constant one. Adding up partial sums comes on top.
 func (s *shared) cost(x params) float64 {
 	t, ok := tileOf(s.variant)
 	if !ok {
 		return 0
 	}
-	c, steps := costOf(s.variant), float64(x.cols)/depth/float64(max(1, t.parts))
-	atOnce := max(1, s.atOnce)
-	cost := float64(s.whole/atOnce) * c.wave(steps, 1)
-	if last := s.whole % atOnce; last > 0 {
-		cost += c.wave(steps, float64(last)/float64(atOnce))
+	c, steps := costOf(s.variant), float64(x.cols)/depth
+	if t.parts > 0 {
+		atOnce := max(1, s.atOnce)
+		all, last := float64(s.tiles/atOnce), float64(s.tiles%atOnce)/float64(atOnce)
+		cost := all * (steps/float64(t.parts)*c.Step + c.Start)
+		if last > 0 {
+			cost += steps/float64(t.parts)*(c.Alone+(c.Step-c.Alone)*last) + c.Start
+		}
+		return cost
 	}
-	rest := float64(s.tiles-s.whole) / float64(atOnce) // of tiles whose sums are split
+	sum := c.Step * steps
+	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + c.Start)
 	switch {
 	case s.even():
-		cost += c.wave(steps*rest, 1) + c.Share + c.ShareColumn*float64(t.cols)
+		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + c.Start + c.Share + c.ShareColumn*float64(t.cols)
 	case s.splits > 1:
-		n := float64(s.splits)
-		cost += c.wave(steps/n, rest*n) + c.Start*n/4 + c.Column*float64(t.cols)
+		cost += sum/float64(s.splits) + c.Start*(1+float64(s.splits)/4) + c.Column*float64(t.cols)
 	}
 	return cost
-}
-
-// wave is the time that tiles take that run at once, for steps of 64 places of the sum; busy is the share of
-// multiprocessors.
-func (c tileCost) wave(steps, busy float64) float64 {
-	step := c.Step
-	if c.Alone > 0 {
-		step = c.Alone + (c.Step-c.Alone)*busy
-	}
-	return steps*step + c.Start
 }
 
 // lanesCost is cost for tiles of vulkanTiles.

@@ -200,11 +200,15 @@ func (s *shared) transposed() bool {
 	return t.turned
 }
 
-// wasteful tells that a tile of hopper.cu is not worth considering, since most of it would lie past C. Up to 16 columns
-// have tiles of their own.
+// wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or the sum would be
+// split although there are tiles for all multiprocessors.
 func (s *shared) wasteful(x params) bool {
 	t, _ := tileOf(s.variant)
-	return t.hopper && t.cols > 16 && (x.n <= 16 || !t.turned && x.n < t.cols/2)
+	if t.turned {
+		rows := t.rows * t.down
+		return x.n <= rows/2 || x.n > rows && x.n <= rows*3/2
+	}
+	return t.hopper && t.cols > 16 && x.n <= t.cols/2 || t.parts > 0 && s.tiles > s.atOnce*int64(3-min(2, t.parts))
 }
 
 // mostSplits is how many parts a sum has at most.
