@@ -118,14 +118,14 @@ var table = []*run{
 	{
 		name: "host", set: setTest, config: native,
 		packages: []string{"./cmd/spmmweb", "./cmd/spmmrun", "./conformance", "./backend/cuda/internal/faketest",
-			"./internal/plan", "./internal/many", ".", "./..."},
+			"./internal/choose", "./internal/many", ".", "./tools/shadergen", "./..."},
 		cached: true,
 		again:  []string{"./cmd/spmmweb", "./backend/all", "./internal/archtest", "./tools/..."},
 		env:    []string{"SPMM_REQUIRE=cpu", "SPMM_REQUIRE_BROWSER=1", "SPMM_REQUIRE_MPI=openmpi"},
 	},
 	{
 		name: "soft", set: setTest, config: native, driver: matrices,
-		packages: []string{"./shaders/dense", "./shaders/rfx", "./shaders/tiledcsr", "./shaders/...",
+		packages: []string{"./portable/webgpu", "./shaders/rfx", "./shaders/tiledcsr", "./shaders/...",
 			"./portable/webgpu/..."},
 		args: []string{"-test.skip=" + same + "|/^cpu"}, env: []string{"SPMM_REQUIRE=vulkan,webgpu"},
 	},
