@@ -2,7 +2,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -145,7 +144,7 @@ func TestAllowed(t *testing.T) {
 		t.Errorf("below a: %v\n%s", err, &out)
 	}
 	found := map[string][]finding{"b": {{}}, "a": {{}, {}}}
-	if s := fmt.Sprintf("%s", writeAllowed(found)); s != "2 a\n1 b\n" {
+	if s := string(writeAllowed(found)); s != "2 a\n1 b\n" {
 		t.Errorf("the list is %q", s)
 	}
 }
