@@ -24,12 +24,20 @@ type tileCost struct {
 	Byte        float64 `json:"byte_ns"`
 }
 
-// tileCosts are the numbers of tiles by the names of their kernels.
-var tileCosts = sync.OnceValue(func() map[string]tileCost {
-	costs := map[string]tileCost{}
+// kernel names a tile's numbers: variants that differ in element types alone share them.
+type kernel struct {
+	kind *spec.Kind
+	tile spec.Tile
+}
+
+func kernelOf(v *spec.Variant) kernel { return kernel{v.Kind, v.Tile} }
+
+// tileCosts are the numbers of tiles.
+var tileCosts = sync.OnceValue(func() map[kernel]tileCost {
+	costs := map[kernel]tileCost{}
 	add := func(v *spec.Variant) {
-		if _, ok := costs[v.KernelName()]; !ok {
-			costs[v.KernelName()] = model.Kernel[tileCost](v.Code, "dense/"+v.KernelName())
+		if _, ok := costs[kernelOf(v)]; !ok {
+			costs[kernelOf(v)] = model.Kernel[tileCost](v.Code, "dense/"+v.KernelName())
 		}
 	}
 	for _, v := range cudas {
@@ -48,7 +56,7 @@ var tileCosts = sync.OnceValue(func() map[string]tileCost {
 
 // costOf returns a variant's numbers.
 func costOf(v *spec.Variant) tileCost {
-	c, ok := tileCosts()[v.KernelName()]
+	c, ok := tileCosts()[kernelOf(v)]
 	if !ok {
 		panic(fmt.Sprintf("kernel dense/%s has no costs", v.Name))
 	}
