@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -298,7 +299,7 @@ func (i *inspection) formats(w io.Writer) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%d\t%d\t%d\t%s\t%s%s\n", p.name(), p.Kernel, byteSize(p.StoredBytes), p.Fill,
 			p.Padding,
-			p.MACs, p.Gathers, seconds(p.EncodeS), micros(p.PredictedUS), note)
+			p.MACs, p.Gathers, seconds(p.EncodeS), choose.Micros(p.PredictedUS), note)
 	}
 	err := t.Flush()
 	i.refusals(w)

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/dist"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -103,7 +104,8 @@ func (x *propagationReport) print(w io.Writer, form string) error {
 	}
 	row("steps", "%d%s; the last changed elements by at most %.3g", x.Steps, from, x.Change)
 	if x.Time.Median > 0 {
-		row("time", "%s median of a step (min %s, p90 %s)", micros(x.Time.Median), micros(x.Time.Min), micros(x.Time.P90))
+		row("time", "%s median of a step (min %s, p90 %s)", choose.Micros(x.Time.Median), choose.Micros(x.Time.Min),
+			choose.Micros(x.Time.P90))
 	}
 	if x.Ranks != nil {
 		x.Ranks.rows(row)

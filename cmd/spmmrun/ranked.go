@@ -26,6 +26,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -584,6 +585,7 @@ func (x *ranksReport) rows(row func(name, format string, args ...any)) {
 	row("received", "%s in each product; imbalance %.3g", moved(x.Received), x.Imbalance)
 	for _, e := range x.Each {
 		row(fmt.Sprintf("rank %d", e.Rank), "%s: %d rows, %d entries; computing %s, exchange of %s %s, %s of it at the same time",
-			e.Device, e.Rows, e.NNZ, micros(e.ComputeUS), moved(e.Received), micros(e.ExchangeUS), micros(e.OverlapUS))
+			e.Device, e.Rows, e.NNZ, choose.Micros(e.ComputeUS), moved(e.Received), choose.Micros(e.ExchangeUS),
+			choose.Micros(e.OverlapUS))
 	}
 }

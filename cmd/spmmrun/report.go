@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -222,8 +223,8 @@ func (r *report) print(w io.Writer, form string) error {
 		row("mode", "%s, %v", r.Mode, r.Reproduced)
 	}
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
-	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch,
-		micros(r.Time.Min), micros(r.Time.P90), r.Clock)
+	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", choose.Micros(r.Time.Median), r.Repeats, r.Batch,
+		choose.Micros(r.Time.Min), choose.Micros(r.Time.P90), r.Clock)
 	row("rate", "%.3g GFLOP/s, %.3g GB/s", r.GFLOPS, r.GBS)
 	if r.Group != nil {
 		r.Group.rows(row)
@@ -231,7 +232,8 @@ func (r *report) print(w io.Writer, form string) error {
 	if r.Ranks != nil {
 		r.Ranks.rows(row)
 	} else {
-		row("attainable", "%s, bound by %s: %.0f %% attained", micros(r.AttainableUS), r.Bounds.largest(), 100*r.Attained)
+		row("attainable", "%s, bound by %s: %.0f %% attained", choose.Micros(r.AttainableUS), r.Bounds.largest(),
+			100*r.Attained)
 	}
 	if v := r.Verify; v != nil && v.Bits {
 		row("verified", "every bit of %d of %d outputs: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), verdict(v.OK))
@@ -294,18 +296,8 @@ func density(m matrixReport) string {
 	return fmt.Sprintf("%.3g %%", 100*float64(m.NNZ)/float64(m.Rows)/float64(m.Cols))
 }
 
-// micros, seconds and byteSize print quantities with a fitting unit.
-func micros(us float64) string {
-	switch {
-	case us < 999.5:
-		return fmt.Sprintf("%.3g µs", us)
-	case us < 999.5e3:
-		return fmt.Sprintf("%.3g ms", us/1e3)
-	}
-	return fmt.Sprintf("%.3g s", us/1e6)
-}
-
-func seconds(s float64) string { return micros(s * 1e6) }
+// seconds and byteSize print quantities with a fitting unit, as choose.Micros does.
+func seconds(s float64) string { return choose.Micros(s * 1e6) }
 
 func byteSize(n int64) string {
 	if n <= 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -82,14 +83,14 @@ func (x *groupReport) rows(row func(name, format string, args ...any)) {
 	row("split", "by %s, because %s", x.Split, x.Why)
 	for _, d := range x.Devices {
 		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ,
-			byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
+			byteSize(d.StoredBytes), d.Format, d.Variant, choose.Micros(d.TimeUS))
 		if d.Panels > 0 {
 			row("", "all of these stay in the host's memory: %d panels are copied for each multiplication", d.Panels)
 		}
 	}
 	if s := x.Streamed; s != nil {
 		row("streamed", "%s in %s (%.3g GB/s), multiplied with in %s: bound by %s; up to %d columns at a time", byteSize(s.Bytes),
-			micros(s.CopyUS), float64(s.Bytes)/max(s.CopyUS, 1e-3)/1e3, micros(s.ComputeUS), s.Binds, s.Columns)
+			choose.Micros(s.CopyUS), float64(s.Bytes)/max(s.CopyUS, 1e-3)/1e3, choose.Micros(s.ComputeUS), s.Binds, s.Columns)
 	}
 }
 

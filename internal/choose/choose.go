@@ -142,9 +142,11 @@ func predicted(cs []*Candidate, c *Candidate) string {
 	return why
 }
 
-// Short prints a time with three digits.
-func Short(d time.Duration) string {
-	us := float64(d) / float64(time.Microsecond)
+// Short prints a time with three digits and a fitting unit.
+func Short(d time.Duration) string { return Micros(float64(d) / float64(time.Microsecond)) }
+
+// Micros prints a time in microseconds as Short does.
+func Micros(us float64) string {
 	switch {
 	case us < 999.5:
 		return fmt.Sprintf("%.3g µs", us)
