@@ -406,7 +406,7 @@ func TestEncode(t *testing.T) {
 		}
 		if v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
-			words := 8 + 2*n + 4 + (n+1)*p.Limbs() + 1 + 2*n
+			words := 8 + (n+1)/2*4 + 4 + (n+1)*p.Limbs() + 1 + 2*n
 			if p == rfx.P15 {
 				n, words = 2, 8
 			}
