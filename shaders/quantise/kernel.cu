@@ -68,6 +68,8 @@ template <int ELEM> __device__ __forceinline__ void scan(const u32 *__restrict__
     Place at = place(p);
     u32 r[8];
     find<ELEM>(r, b, at, p);
+    launches_before();
+    launches_after();
     if (at.j < p.ldq && at.sub == 0) write8(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j, r);
 }
 
