@@ -1,12 +1,16 @@
-// Choosing between rows and panels of rows.
+// Choosing between rows, panels of rows and strips.
 
 package reproducible
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
@@ -23,52 +27,73 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
+// Choose decides between rows, panels of rows and strips, and says why. Products have the same bits whichever it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	d := r.dev
+	caps := d.Caps()
+	rows, err := kernel.Variant(caps, r.bits, kernel.Rows)
+	if err != nil {
+		return kernel.Panels, "", err
+	}
 	named := kernel.KindOf(w.Format)
-	kind = named
-	if named == kernel.Rows {
+	strips, err := kernel.Variant(caps, r.bits, kernel.InStrips)
+	if err != nil && named == kernel.InStrips {
+		named = kernel.Panels
+	}
+	if kind = named; named == kernel.Rows || named == kernel.InStrips {
 		kind = kernel.Panels
 	}
-	v, err := variantFor(d.Caps(), r.bits, kind)
-	if err != nil {
-		return kind, "", err
-	}
-	rows, err := kernel.Variant(d.Caps(), r.bits, kernel.Rows)
+	v, err := variantFor(caps, r.bits, kind)
 	if err != nil {
 		return kind, "", err
 	}
 	switch {
 	case named == kernel.Rows || w.Variant == rows.Name:
 		return kernel.Rows, "rows were requested", nil
-	case v == rows && r.auto != nil:
-		return kernel.Rows, "the device has no kernel for panels", nil
-	case v == rows:
-		return kernel.Rows, fmt.Sprintf("the device has no kernel for panels at p = %d", r.bits), nil
-	case r.auto != nil && (r.mustCut() || w.Budget != nil):
+	case r.auto != nil && (r.mustCut() || w.Budget != nil) && (v != rows || strips != nil):
 		return kernel.Rows, "the matrix must be cut for any p", nil
+	case named == kernel.InStrips || strips != nil && w.Variant == strips.Name:
+		return kernel.InStrips, "strips of rows go through matrix units", nil
+	case v == rows && (strips == nil || w.Format != ""):
+		if r.auto != nil {
+			return kernel.Rows, "the device has no kernel for panels", nil
+		}
+		return kernel.Rows, fmt.Sprintf("the device has no kernel for panels at p = %d", r.bits), nil
 	case (w.Format != "" || w.Variant == v.Name) && kind == kernel.Shuffled:
 		return kind, "its rows are shuffled as in that format", nil
 	case w.Format != "" || w.Variant == v.Name:
 		return kind, "panels of rows go through matrix units", nil
 	}
-	times, err := r.predict(ctx, []*spec.Variant{rows, v}, w.Cols)
-	if err != nil {
+	ways := []way{{kernel.Rows, "rows", rows, 0}}
+	if v != rows {
+		ways = append(ways, way{kind, "panels", v, 0})
+	}
+	if strips != nil {
+		ways = append(ways, way{kernel.InStrips, "strips", strips, 0})
+	}
+	if ways, err = r.predict(ctx, ways, w.Cols); err != nil {
 		return kind, "", err
 	}
-	if times[1] < times[0] {
-		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", choose.Short(times[1]),
-			choose.Short(times[0])), nil
+	slices.SortStableFunc(ways, func(x, y way) int { return cmp.Compare(x.time, y.time) })
+	why = fmt.Sprintf("%s are predicted to take %s", ways[0].name, choose.Short(ways[0].time))
+	for i, x := range ways[1:] {
+		why += fmt.Sprintf("%s %s %s", []string{", and", ","}[min(i, 1)], x.name, choose.Short(x.time))
 	}
-	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", choose.Short(times[0]),
-		choose.Short(times[1])), nil
+	return ways[0].kind, why, nil
 }
 
-// predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
-// from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
-// cache holds few in fixed point.
-func (r *Executor) predict(ctx context.Context, vs []*spec.Variant, n int) ([]time.Duration, error) {
+// way is a kind that a matrix may be packed in, its variant, and what a multiplication is predicted to take.
+type way struct {
+	kind kernel.Kind
+	name string
+	v    *spec.Variant
+	time time.Duration
+}
+
+// predict completes the ways with what multiplications by n columns are predicted to take, B being in fixed point,
+// from a sample of the matrix. It leaves out those that do not take the matrix. Every row of B is fetched anew for each
+// entry or vector that meets it: a core's cache holds few in fixed point.
+func (r *Executor) predict(ctx context.Context, ways []way, n int) (possible []way, err error) {
 	d, m := r.dev, r.source
 	rates, err := choose.RatesOf(ctx, d)
 	if err != nil {
@@ -76,22 +101,25 @@ func (r *Executor) predict(ctx context.Context, vs []*spec.Variant, n int) ([]ti
 	}
 	s := work.Sample(m)
 	rows, cols := m.Dims()
-	var times []time.Duration
-	for _, v := range vs {
-		e, err := shaders.Reproducible.Encode(s, v)
+	for _, x := range ways {
+		e, err := shaders.Reproducible.Encode(s, x.v)
+		if errors.Is(err, backend.ErrUnsupported) && x.kind == kernel.InStrips {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		stats, _ := work.Scale(e, s.NNZ(), m.NNZ())
-		g, _ := choose.ModelOf(d).Gather(shaders.Reproducible.Name, v.Name)
-		n := g.Width(v, n)
-		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n,
+		g, _ := choose.ModelOf(d).Gather(shaders.Reproducible.Name, x.v.Name)
+		n := g.Width(x.v, n)
+		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), x.v, r.bits, cols, n,
 			stats.Gathers)
 		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
-		b := rates.Bound(v, w)
-		times = append(times, b.Memory+b.Gather+b.Compute)
+		b := rates.Bound(x.v, w)
+		x.time = b.Memory + b.Gather + b.Compute
+		possible = append(possible, x)
 	}
-	return times, nil
+	return possible, nil
 }
 
 // inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,

@@ -9,7 +9,6 @@
 typedef unsigned int u32;
 
 #define ALL 0xffffffffu
-#define LOCAL 128
 #define WARPS (LOCAL / 32)
 
 // load8 returns the f32 bits of row k's elements j to j+7, whatever lies past the last column. j is a multiple of 8.
@@ -48,20 +47,28 @@ __device__ __forceinline__ u32 range_of(const Seen &s) {
     return s.largest == 0 ? r : r | join(range_of(s.largest), range_of(s.lowest + 1));
 }
 
+// write8 writes eight words.
+__device__ __forceinline__ void write8(u32 *to, const u32 (&r)[8]) {
+    ((uint4 *)to)[0] = make_uint4(r[0], r[1], r[2], r[3]);
+    ((uint4 *)to)[1] = make_uint4(r[4], r[5], r[6], r[7]);
+}
+
 // join8 joins what the lanes of the same eight columns found, for all of them. across is at most 16.
 __device__ __forceinline__ void join8(u32 (&r)[8], u32 lane, u32 across) {
-    __shared__ u32 found[WARPS][16][8];
+    __shared__ __align__(16) u32 found[WARPS][128];
     for (u32 d = across; d < 32; d *= 2)
 #pragma unroll
         for (int t = 0; t < 8; t++) r[t] = join(r[t], __shfl_xor_sync(ALL, r[t], d));
-    if (threadIdx.x % 32 < across)
-#pragma unroll
-        for (int t = 0; t < 8; t++) found[threadIdx.x / 32][lane][t] = r[t];
+    if (threadIdx.x % 32 < across) write8(found[threadIdx.x / 32] + 8 * lane, r);
     __syncthreads();
+    u32 column = threadIdx.x, x = 0; // a column for each thread
+    if (column < 8 * across)
 #pragma unroll
-    for (int w = 0; w < WARPS; w++)
-#pragma unroll
-        for (int t = 0; t < 8; t++) r[t] = join(r[t], found[w][lane][t]);
+        for (int w = 0; w < WARPS; w++) x = join(x, found[w][column]);
+    if (column < 8 * across) found[0][column] = x;
+    __syncthreads();
+    uint4 lo = *(const uint4 *)(found[0] + 8 * lane), hi = *(const uint4 *)(found[0] + 8 * lane + 4);
+    r[0] = lo.x, r[1] = lo.y, r[2] = lo.z, r[3] = lo.w, r[4] = hi.x, r[5] = hi.y, r[6] = hi.z, r[7] = hi.w;
 }
 
 // The lane's place in phases 0 and 2, in which a lane has eight columns, from j on.
@@ -92,10 +99,4 @@ template <int ELEM> __device__ __forceinline__ void find(u32 (&r)[8], const u32 
 #pragma unroll
     for (int t = 0; t < 8; t++) r[t] = at.j + t < p.n ? range_of(seen[t]) : 0;
     join8(r, at.lane, p.across);
-}
-
-// write8 writes eight words.
-__device__ __forceinline__ void write8(u32 *to, const u32 (&r)[8]) {
-    ((uint4 *)to)[0] = make_uint4(r[0], r[1], r[2], r[3]);
-    ((uint4 *)to)[1] = make_uint4(r[4], r[5], r[6], r[7]);
 }

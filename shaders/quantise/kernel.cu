@@ -3,7 +3,7 @@
 // Tile: a CTA has a tile of rows and columns of B.
 // Data movement: straight through registers; ranges of a tile meet in shared memory.
 // Bound by: memory bandwidth.
-// Constants: OVERLAP (overlap.cuh), TOGETHER (quantise.go).
+// Constants: LOCAL, threads of a CTA; OVERLAP (overlap.cuh).
 
 #include "columns.cuh"
 
@@ -81,7 +81,7 @@ template <int ELEM> __device__ __forceinline__ void to_digits(const u32 *__restr
     launches_before();
     launches_after();
 #pragma unroll 4
-    for (u32 c = at.sub * TOGETHER; inside && c < p.chunks; c += at.subs * TOGETHER) {
+    for (u32 c = at.sub; inside && c < p.chunks; c += at.subs) {
         const uint4 *v = (const uint4 *)(q + (size_t)(c + 1) * p.ldq + at.j);
         uint4 x = v[0], y = v[1];
         r[0] = join(r[0], x.x), r[1] = join(r[1], x.y), r[2] = join(r[2], x.z), r[3] = join(r[3], x.w);
@@ -138,7 +138,7 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
     launches_after();
     u32 r = 0;
 #pragma unroll 4
-    for (u32 c = threadIdx.x / 8 * TOGETHER; c < p.chunks; c += LOCAL / 8 * TOGETHER)
+    for (u32 c = threadIdx.x / 8; c < p.chunks; c += LOCAL / 8)
         r = join(r, q[(size_t)(c + 1) * p.ldq + first + lane % 8]);
     r = join(r, __shfl_xor_sync(ALL, r, 8));
     r = join(r, __shfl_xor_sync(ALL, r, 16));
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(LOCAL) quantise(const u32 *__restri
     uint2 r = make_uint2(0, 0);
     if (inside) {
 #pragma unroll 8
-        for (u32 c = sub * TOGETHER; c < p.chunks; c += subs * TOGETHER)
+        for (u32 c = sub; c < p.chunks; c += subs)
             r = join(r, *(const uint2 *)(q + (size_t)(c + 1) * p.ldq + j));
     }
     // Join what the lanes of these two columns found, for all of them.

@@ -29,8 +29,7 @@
 //
 // Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
 // them and quantises, or does phase 2, to digits, or 3, to fragments. There are no atomics, though here order would not
-// matter. On CUDA from compute capability 9.0 on launches overlap, and clusters join the ranges of `together` parts in
-// the first of these; the others are empty.
+// matter. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (
@@ -53,8 +52,7 @@ var files embed.FS
 var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		hopper,
-		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: cudaConsts(1)}),
+		hopper(), cuda("cuda", local),
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -80,23 +78,18 @@ type params struct {
 // digits marks variants that have phase 2.
 var digits = []spec.Const{spec.Define("DIGITS", 1)}
 
-// together is the workgroups of a cluster that finds ranges.
-const together = 8
-
-// cudaConsts are for variants that join every n-th part's range. They also have phase 3.
-func cudaConsts(n uint32) []spec.Const {
-	return append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("TOGETHER", n))
+// cuda is a variant with workgroups of n threads. It also has phase 3.
+func cuda(name string, n uint32) *spec.Variant {
+	consts := append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("LOCAL", n))
+	return spec.PTX(name, spec.Variant{Entry: "quantise", Local: spec.Line(n), Consts: consts})
 }
 
 // hopper is for CUDA from compute capability 9.0 on.
-var hopper = spec.PTX("cuda90", spec.Variant{
-	Entry: "quantise", Local: spec.Line(local), Consts: cudaConsts(together), Need: spec.Need{Arch: 90}, Overlaps: true,
-	Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
-	Before: spec.PTX("cuda90_ranges", spec.Variant{
-		Entry: "ranges", Local: spec.Line(local), Consts: []spec.Const{spec.Define("TOGETHER", together)},
-		Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "ranges.cu"},
-	}),
-})
+func hopper() *spec.Variant {
+	v := cuda("cuda90", 4*local)
+	v.Need.Arch, v.Overlaps, v.Unit.Defines = 90, true, map[string]string{"OVERLAP": "1"}
+	return v
+}
 
 // local is the invocations of a workgroup, shared the bytes in which they join ranges.
 const (
@@ -198,22 +191,15 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 		lane, most = 8, 16
 	}
 	ranges := phase(v, 0, l.chunk(), lane, most)
-	if v.Before != nil {
-		ranges.Variant = v.Before
-		ranges.Groups[0] = (uint32(l.Chunks) + together - 1) / together * together * min(1, ranges.Groups[1])
-	}
 	values := phase(v, 1, rowsOf(l, leastRows(v, l)), 2, 32)
 	switch {
 	case l.Digits:
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
-		values = phase(v, 3, fragmentRows, 8, 1)
+		values = phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
-
-// fragmentRows is the rows of a workgroup in phase 3: a warp has 32.
-const fragmentRows = local
 
 // spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
 // workgroups cover ld columns.
@@ -234,15 +220,11 @@ func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
 
 // leastRows returns the least rows that a workgroup quantises to integers. On the CPU joining the ranges of a column's
 // parts must cost little compared with quantising its elements in these rows. On GPUs the lanes of a workgroup share
-// that work, and where clusters have joined most ranges, eight rows of a lane are worth it.
+// that work.
 func leastRows(v *spec.Variant, l Layout) int {
 	const least = 128
-	switch {
-	case v.Code == backend.CodeGo:
+	if v.Code == backend.CodeGo {
 		return max(least, 8*l.Chunks)
-	case v.Before != nil:
-		across, _ := spread(v, l.LD, 2, 32)
-		return min(least, 8*local/across)
 	}
 	return least
 }
