@@ -5,6 +5,7 @@ package rfx
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/par"
@@ -17,14 +18,13 @@ const (
 	StripUnit    = 128 // bytes: a word for each lane
 )
 
-// Strips is a matrix's entries as integers of balanced digits of 8 bits, in strips of StripRows rows, which are cut into
+// Strips is a matrix's entries as balanced digits of 8 bits, in strips of StripRows rows, which are cut into
 // pieces of Blocks blocks. A piece has, in units of StripUnit bytes,
 //
-//	masks     a unit for each block: lane 4g + t has bit 16i + 4r + b for the entry of tile i in row g + 8·(r mod 2) and
-//	          column 16·(r/2) + 4t + b
-//	integers  units with the next integer of each lane: its entries, in the order of the bits. At p = 15 a lane's word
-//	          has the next one of the bits of even r, and that of odd r. At p = 47 these are the lower 32 bits; behind
-//	          them are units with the upper 16 bits, half a unit each, an even number.
+//	masks   a unit for each block: lane 4g + t has bit 16i + 4r + b for the entry of tile i in row g + 8·(r mod 2) and
+//	        column 16·(r/2) + 4t + b
+//	digits  those of each lane's entries, in the order of the bits: p.Bytes() bytes of each, the lowest first, one
+//	        behind the other. Unit j has word j of each lane.
 //
 // The last piece of a strip has as many blocks as there are left.
 type Strips struct {
@@ -45,7 +45,7 @@ func PackStrips[T formats.Value](a *formats.CSR[T], rows []Range, p P, blocks, m
 	par.Each(strips, 4, func(i int) {
 		at := stripStart(a, i)
 		for j := range s.Pieces {
-			sizes[i*s.Pieces+j] = min(blocks, all-j*blocks) + p.units(longestChain(a, &at, i, (j+1)*blocks, p))
+			sizes[i*s.Pieces+j] = min(blocks, all-j*blocks) + (mostOfLane(a, &at, i, (j+1)*blocks)*p.Bytes()+3)/4
 		}
 	})
 	s.Offsets = make([]uint32, len(sizes)+1)
@@ -74,15 +74,6 @@ func PackStrips[T formats.Value](a *formats.CSR[T], rows []Range, p P, blocks, m
 	return s, true
 }
 
-// units returns the units of integers where the lane that has most has n, at p = 15 of either kind.
-func (p P) units(n int) int {
-	if p == P47 {
-		n = (n + 1) &^ 1
-		return n + n/2
-	}
-	return n
-}
-
 // stripStart returns the first entries of a strip's rows.
 func stripStart[T formats.Value](a *formats.CSR[T], strip int) (at [StripRows]int64) {
 	for r := range at {
@@ -98,31 +89,20 @@ func place(r, col int) (lane, bit int) {
 	return r%8*4 + col%16/4, col/32%2*16 + (col/16%2*2+r/8)*4 + col%4
 }
 
-// chain returns which of the integers in a lane's word has a bit.
-func (p P) chain(bit int) int {
-	if p == P15 {
-		return bit / 4 % 2
-	}
-	return 0
-}
-
-// longestChain returns how many units the integers before a block take, from the entries `at` on, which it moves there.
-func longestChain[T formats.Value](a *formats.CSR[T], at *[StripRows]int64, strip, block int, p P) int {
-	var counts [32][2]int
-	most := 0
+// mostOfLane returns the most entries that a lane has before a block, from the entries `at` on, which it moves there.
+func mostOfLane[T formats.Value](a *formats.CSR[T], at *[StripRows]int64, strip, block int) int {
+	var counts [32]int
 	for r := range at {
 		row := strip*StripRows + r
 		if row >= a.Rows {
 			break
 		}
 		for ; at[r] < a.RowPtr[row+1] && int(a.ColIdx[at[r]]) < block*StripColumns; at[r]++ {
-			lane, bit := place(r, int(a.ColIdx[at[r]]))
-			n := &counts[lane][p.chain(bit)]
-			*n++
-			most = max(most, *n)
+			lane, _ := place(r, int(a.ColIdx[at[r]]))
+			counts[lane]++
 		}
 	}
-	return most
+	return slices.Max(counts[:])
 }
 
 // stripWriter writes the pieces of a strip.
@@ -142,10 +122,9 @@ func (w *stripWriter[T]) write(piece []byte, strip, block, n int) {
 			w.gather(masks, r, w.a.RowPtr[row+1], block, block+n)
 		}
 	}
-	integers := piece[n*StripUnit:]
-	high := integers[len(integers)/3*2:] // at p = 47
+	digits := piece[n*StripUnit:]
 	for lane := range 32 {
-		var next [2]int
+		next := 0
 		for b := range n {
 			for mask := binary.LittleEndian.Uint32(masks[(b*32+lane)*4:]); mask != 0; mask &= mask - 1 {
 				bit := bits.TrailingZeros32(mask)
@@ -154,17 +133,10 @@ func (w *stripWriter[T]) write(piece []byte, strip, block, n int) {
 					q = Quantise(x, w.units[lane/4+bit/4%2*8])
 				}
 				q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
-				chain := w.p.chain(bit)
-				i := next[chain]
-				next[chain]++
-				switch to := integers[i*StripUnit+lane*4:]; w.p {
-				case P15:
-					binary.LittleEndian.PutUint16(to[chain*2:], uint16(q))
-				case P47:
-					binary.LittleEndian.PutUint32(to, uint32(q))
-					binary.LittleEndian.PutUint16(high[i*StripUnit/2+lane*2:], uint16(q>>32))
-				default:
-					binary.LittleEndian.PutUint32(to, uint32(q))
+				for range w.p.Bytes() {
+					digits[next/4*StripUnit+lane*4+next%4] = byte(q)
+					q >>= 8
+					next++
 				}
 			}
 		}

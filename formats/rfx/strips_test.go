@@ -70,9 +70,9 @@ func testStrips(t *testing.T, a *formats.CSR[half.F16], p rfx.P, blocks int) {
 
 // checkPiece checks a piece of n blocks from `block` on and returns its entries.
 func checkPiece(t *testing.T, a *formats.CSR[half.F16], ranges []rfx.Range, p rfx.P, piece []byte, strip, block, n int) (total int) {
-	integers := piece[n*128:]
+	digits := piece[n*128:]
 	for lane := range 32 {
-		var next [2]int
+		next := 0
 		for b := range n {
 			mask := binary.LittleEndian.Uint32(piece[b*128+lane*4:])
 			for bit := range 32 {
@@ -87,17 +87,10 @@ func checkPiece(t *testing.T, a *formats.CSR[half.F16], ranges []rfx.Range, p rf
 					continue
 				}
 				total++
-				var q int64
-				switch p {
-				case rfx.P15:
-					q = digitsOf(integers[next[r%2]*128+lane*4+r%2*2:], 2)
-					next[r%2]++
-				case rfx.P47:
-					q = digitsOf(integers[next[0]*128+lane*4:], 4) + digitsOf(integers[len(integers)/3*2+next[0]*64+lane*2:], 2)<<32
-					next[0]++
-				default:
-					q = digitsOf(integers[next[0]*128+lane*4:], 4)
-					next[0]++
+				q := int64(0)
+				for d := range p.Bytes() {
+					q += int64(int8(digits[next/4*128+lane*4+next%4])) << (8 * d)
+					next++
 				}
 				want := int64(0)
 				if rfx.IsFinite(x) {
@@ -122,12 +115,4 @@ func entry(a *formats.CSR[half.F16], row, col int) (x float32, stored bool) {
 		}
 	}
 	return 0, false
-}
-
-// digitsOf returns the number of n balanced digits.
-func digitsOf(b []byte, n int) (q int64) {
-	for d := range n {
-		q += int64(int8(b[d])) << (8 * d)
-	}
-	return q
 }

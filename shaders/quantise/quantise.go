@@ -52,7 +52,10 @@ var files embed.FS
 var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		hopper(), cuda("cuda", local),
+		cuda("cuda90", 4*local, spec.Variant{
+			Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
+		}),
+		cuda("cuda", local, spec.Variant{}),
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -78,17 +81,11 @@ type params struct {
 // digits marks variants that have phase 2.
 var digits = []spec.Const{spec.Define("DIGITS", 1)}
 
-// cuda is a variant with workgroups of n threads. It also has phase 3.
-func cuda(name string, n uint32) *spec.Variant {
-	consts := append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("LOCAL", n))
-	return spec.PTX(name, spec.Variant{Entry: "quantise", Local: spec.Line(n), Consts: consts})
-}
-
-// hopper is for CUDA from compute capability 9.0 on.
-func hopper() *spec.Variant {
-	v := cuda("cuda90", 4*local)
-	v.Need.Arch, v.Overlaps, v.Unit.Defines = 90, true, map[string]string{"OVERLAP": "1"}
-	return v
+// cuda is a variant with workgroups of n threads, which has phase 3, too.
+func cuda(name string, n uint32, v spec.Variant) *spec.Variant {
+	v.Entry, v.Local = "quantise", spec.Line(n)
+	v.Consts = append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("LOCAL", n))
+	return spec.PTX(name, v)
 }
 
 // local is the invocations of a workgroup, shared the bytes in which they join ranges.

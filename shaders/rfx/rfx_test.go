@@ -411,11 +411,10 @@ func TestEncode(t *testing.T) {
 		}
 		if v.Const("RING") > 0 { // ten blocks of 64 columns, of which a lane has 16, but of the last one 8
 			want = kernel.Split{P: p, Type: dtype.F32, Columns: 16,
-				Strips: kernel.Strips{Blocks: 2, Pieces: 5, Largest: 128 * 2 * (1 + 16)}}
-			macs, bytes = 16*600, 128*(10+19*16/2)
+				Strips: kernel.Strips{Blocks: 2, Pieces: 5, Largest: uint32(128 * 2 * (1 + 4*p.Bytes()))}}
+			macs, bytes = 16*600, 128*(10+38*p.Bytes())
 			if p == rfx.P47 { // pieces of two blocks are too large
-				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Pieces: 10, Largest: 128 * (1 + 16 + 8)}
-				bytes += 128 * 19 * 16 / 4
+				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Pieces: 10, Largest: 128 * (1 + 24)}
 			}
 		}
 		if m != want {
