@@ -25,11 +25,17 @@
 //
 //	8 bytes × 32    of lane 4g + t of a warp: of column g, rows 4t to 4t + 3 and 16 + 4t to 16 + 4t + 3
 //
-// Columns N to ldq, and rows of fragments from K on, are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
+// or, for kernels that multiply residues (Layout.Moduli; on CUDA), bytes modulo the first of rfx.Moduli:
+//
+//	128 × ldq bytes  for each modulus, for each 128 rows of B: the rows' residues of each column, side by side, in
+//	                 which 16-byte chunk c is at c xor the column mod 8
+//
+// Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
+// their columns' ranges tell.
 //
 // Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
-// them and quantises, or does phase 2, to digits, or 3, to fragments. There are no atomics, though here order would not
-// matter. On CUDA from compute capability 9.0 on launches overlap.
+// them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics, though here
+// order would not matter. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (
@@ -55,7 +61,7 @@ var Program = &spec.Program{
 		cuda("cuda90", 4*local, spec.Variant{
 			Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
 		}),
-		cuda("cuda", local, spec.Variant{}),
+		cuda("cuda", local, spec.Variant{}), residues,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -66,6 +72,17 @@ var Program = &spec.Program{
 	},
 }
 
+// residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
+var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
+	Unit: spec.Unit{Source: "residues.cu"}})
+
+// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
+const (
+	Depth        = 128
+	residuesCols = 16
+	most         = 16 // moduli
+)
+
 // params is the parameter block.
 type params struct {
 	phase    uint32
@@ -75,7 +92,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	across   uint32 // lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. The moduli in residues.cu.
+	across uint32
 }
 
 // digits marks variants that have phase 2.
@@ -104,6 +122,7 @@ type Layout struct {
 	Chunks int
 	P      rfx.P
 	Digits bool // rows are of digits of 8 bits
+	Moduli int  // of residues, if positive
 	// Fragments: digits of 8 bits are in the order of fragments.
 	Fragments bool
 }
@@ -137,15 +156,27 @@ func NewFragments(k, n int, p rfx.P) Layout {
 	return l
 }
 
+// NewResidues is NewLayout for residues modulo the first of rfx.Moduli.
+func NewResidues(k, n int, p rfx.P, moduli int) Layout {
+	l := NewLayout(k, n, p)
+	l.Moduli = moduli
+	return l
+}
+
+// Blocks returns how many times Depth rows there are.
+func (l Layout) Blocks() int { return spec.Ceil(l.K, Depth) }
+
 // chunk returns the rows of a part of a column.
 func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks) }
 
 // First returns the first word of the rows.
 func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
-// Row returns the words of a row; of fragments, those that its digits take.
+// Row returns the words of a row; of fragments and residues, those that its elements take.
 func (l Layout) Row() int {
 	switch {
+	case l.Moduli > 0:
+		return l.LD / 4 * l.Moduli
 	case l.Digits:
 		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
 	case l.Fragments:
@@ -156,8 +187,11 @@ func (l Layout) Row() int {
 
 // rows returns how many there are.
 func (l Layout) rows() int {
-	if l.Fragments {
+	switch {
+	case l.Fragments:
 		return (l.K + 63) &^ 63
+	case l.Moduli > 0:
+		return l.Blocks() * Depth
 	}
 	return l.K
 }
@@ -194,8 +228,19 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
 		values = phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
+	case l.Moduli > 0:
+		values = l.residues(t, ldb)
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
+}
+
+// residues is the pass of residues.cu.
+func (l Layout) residues(t dtype.Type, ldb int) spec.Pass {
+	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
+		Params: spec.Block(params{
+			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
+			chunks: uint32(l.Chunks), across: uint32(l.Moduli),
+		})}
 }
 
 // spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
@@ -231,13 +276,15 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return err
 	}
 	switch {
-	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFragments(l.K, l.N, l.P) ||
-		l.K < 0 || l.N < 0:
+	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFragments(l.K, l.N, l.P) &&
+		l != NewResidues(l.K, l.N, l.P, l.Moduli) || l.K < 0 || l.N < 0 || l.Moduli < 0 || l.Moduli > most:
 		return fmt.Errorf("not a layout: %+v", l)
 	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
 	case l.Fragments && (v.Const("FRAGMENTS") == 0 || l.LD/8 > 65535):
 		return fmt.Errorf("fragments of %d columns on a device that runs %v: %w", l.N, v.Code, backend.ErrUnsupported)
+	case l.Moduli > 0 && v.Code != residues.Code:
+		return fmt.Errorf("residues on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

@@ -112,6 +112,13 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if v.Const("FRAGMENTS") > 0 {
 		check(t, dev, v, quantise.NewFragments(k, n, p), b)
 	}
+	if dev.Caps().Code == backend.CodePTX {
+		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, dev, v, quantise.NewResidues(k, n, p, moduli), b)
+	}
 }
 
 func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l quantise.Layout, b *formats.Dense[T]) {
@@ -133,6 +140,10 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 		if got := rfx.Range(words[j]); got != want {
 			t.Fatalf("p=%d %v: range of column %d is %x, want %x", p, formats.TypeOf[T](), j, uint32(got), uint32(want))
 		}
+	}
+	if l.Moduli > 0 {
+		checkResidues(t, l, q[4*l.First():], b, cols)
+		return
 	}
 	for i := range k {
 		formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
@@ -167,6 +178,31 @@ func storedAt(words []uint32, l quantise.Layout, i, j int) int64 {
 		q += int64(int8(words[at/4]>>(8*(at%4)))) << (8 * d)
 	}
 	return q
+}
+
+// checkResidues holds the residues of every element, and zeros behind the last row and column, against package rfx.
+func checkResidues[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b *formats.Dense[T], cols []rfx.Range) {
+	t.Helper()
+	r := rfx.NewResidues(l.Moduli)
+	x := make([]float32, b.LD)
+	for i := range l.Blocks() * quantise.Depth {
+		if i < b.Rows {
+			formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
+		}
+		for j := range l.LD {
+			q := int64(0)
+			if i < b.Rows && j < b.Cols && rfx.IsFinite(x[j]) {
+				q = rfx.Quantise(x[j], l.P.L(cols[j].E()))
+			}
+			for m := range l.Moduli {
+				at := ((m*l.Blocks()+i/128)*l.LD+j)*128 + (i/16%8^j%8)*16 + i%16
+				if want := r.B(q, m); int8(got[at]) != want {
+					t.Fatalf("p=%d %v: element (%d, %d), %d, modulo %d is %d, want %d", l.P, formats.TypeOf[T](), i, j, q,
+						rfx.Moduli[m], int8(got[at]), want)
+				}
+			}
+		}
+	}
 }
 
 // stored returns element j of a row as the package's comment describes it.

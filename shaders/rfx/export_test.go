@@ -9,7 +9,7 @@ import (
 const MaxLongest = 1 << 15
 
 // MostStripColumns is the most columns of A in strips.
-const MostStripColumns = mostStrip - 1
+const MostStripColumns = mostStrip
 
 // PackWith is Encode with the rows, or panels, in segments of longest entries, or vectors; strips have none.
 func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Packed, error) {
@@ -18,6 +18,8 @@ func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) 
 		return pack(a, v, longest), nil
 	case InStrips:
 		return packStrips(a, v)
+	case Residues:
+		return packResidues(a, PrecisionOf(v))
 	}
 	return packPanels(a, v, min(longest, mostVectors))
 }

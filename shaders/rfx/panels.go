@@ -144,8 +144,8 @@ func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	switch {
 	case kind(variant) == Rows || a.NNZ() == 0:
 		return nil, nil
-	case kind(variant) == InStrips:
-		return nil, fmt.Errorf("slots of strips: %w", backend.ErrUnsupported)
+	case v == 0:
+		return nil, fmt.Errorf("kernel requantise: %v: %w", kind(variant), backend.ErrUnsupported)
 	}
 	rows, cols := a.Dims()
 	ptr, idx := a.Pattern()

@@ -10,7 +10,8 @@
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
-//	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow
+//	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
+//	                (CUDA 9.0; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
@@ -60,7 +61,7 @@ var Format = &spec.Format{
 			"c u32 written", "part u32 written"),
 		Params: spec.Params[params](), Variants: variants, Files: files,
 	},
-	Encode: encode, Launch: launch,
+	Encode: encode, Launch: launch, Suited: suited,
 }
 
 // params is the parameter block.
@@ -107,7 +108,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips())
+var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -133,27 +134,31 @@ func byRows() []*spec.Variant {
 	return vs
 }
 
-// Kind says whether a matrix is encoded in rows or panels.
+// Kind says how a matrix is encoded.
 type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
-// integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns.
+// integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
+// residues of all elements, for warpgroup matrix instructions.
 const (
 	Rows Kind = iota
 	Panels
 	Shuffled
 	InStrips
+	Residues
 )
 
 // kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
 // few columns.
 var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
-	new(lanestream.Matrix[float32]).Format()}
+	new(lanestream.Matrix[float32]).Format(), "dense"}
+
+var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues"}
+
+func (k Kind) String() string { return kindNames[k] }
 
 // Format names the format that a kind has its rows, panels or strips from.
 func (k Kind) Format() string { return kindFormats[k] }
-
-func (k Kind) String() string { return [...]string{"rows", "panels", "shuffled panels", "strips"}[k] }
 
 // KindOf returns the kind that naming a format requests: Panels for those that no other kind is from.
 func KindOf(format string) Kind {
@@ -172,6 +177,8 @@ func kind(v *spec.Variant) Kind {
 		return Panels
 	case stripsKind:
 		return InStrips
+	case residuesKind:
+		return Residues
 	}
 	return Shuffled
 }
@@ -199,8 +206,9 @@ type Split struct {
 	V      int    // rows of a panel; 0: there are none
 	Items  uint32 // panels and segments of panels
 	Strips Strips
-	// Columns is the word of the array rows at which the entries' columns begin.
-	Columns uint32
+	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table.
+	Columns, Table uint32
+	Moduli         int // of residues; 0: there are none
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -231,6 +239,8 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 		return pack(a, v, longestRow(a)), nil
 	case InStrips:
 		return packStrips(a, v)
+	case Residues:
+		return packResidues(a, PrecisionOf(v))
 	}
 	return packPanels(a, v, 0)
 }
@@ -242,6 +252,8 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 		return quantise.NewLayout(k, n, p)
 	case InStrips:
 		return quantise.NewFragments(k, n, p)
+	case Residues:
+		return quantise.NewResidues(k, n, p, moduliOf(k, p))
 	default:
 		return quantise.NewDigits(k, n, p)
 	}
@@ -254,8 +266,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p, q); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
-	if m.Strips.Blocks > 0 {
+	switch {
+	case m.Strips.Blocks > 0:
 		return launchStrips(v, e, p, q)
+	case m.Moduli > 0:
+		return launchResidues(v, e, p, q)
 	}
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Slots)*int64(q.LD)*16)}
 	phase := func(v *spec.Variant, number, heavy, pieces uint32, teams, items int64, s shape) error {
@@ -309,8 +324,8 @@ func ofRows(v *spec.Variant) *spec.Variant {
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Split)
 	switch {
-	case PrecisionOf(v) != m.P || panelRows(v) != m.V:
-		return fmt.Errorf("a matrix encoded for p = %d and panels of %d rows", m.P, m.V)
+	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Moduli > 0):
+		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d moduli", m.P, m.V, m.Moduli)
 	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
 		return fmt.Errorf("a matrix in pieces of %d blocks of strips", m.Strips.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	stripWarps = 8         // of a workgroup: they take the pieces of a strip by turns
-	stripCTAs  = 2         // workgroups of a multiprocessor
-	stripRing  = 12 << 10  // bytes of a warp's stage buffer, for two pieces at least
-	stripTile  = 8         // columns of a workgroup
-	mostBlocks = 16        // of a piece
-	mostStrip  = 1<<14 + 1 // columns of A, less one: sums of products of digits fit 32 bits at every p
+	stripWarps = 8        // of a workgroup: they take the pieces of a strip by turns
+	stripCTAs  = 2        // workgroups of a multiprocessor
+	stripRing  = 12 << 10 // bytes of a warp's stage buffer, for two pieces at least
+	stripTile  = 8        // columns of a workgroup
+	mostBlocks = 16       // of a piece
+	mostStrip  = 1 << 14  // columns of A: sums of products of digits fit 32 bits at every p
 )
 
 // byStrips are the variants for strips.
@@ -54,14 +54,22 @@ type Strips struct {
 	Largest uint32 // bytes of the largest piece
 }
 
+// FitsStrips refuses a matrix of too many columns for strips.
+func FitsStrips(cols int) error {
+	if cols > mostStrip {
+		return fmt.Errorf("kernel rfx: strips of %d columns: at most %d are possible: %w", cols, mostStrip,
+			backend.ErrUnsupported)
+	}
+	return nil
+}
+
 // packStrips encodes a in strips. The words of the array rows are, behind what pack puts first,
 //
 //	pieces   the units of ints at which each strip's pieces begin, and the end: see rfx.Strips
 //	columns  of the entries, see appendColumns
 func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec.Packed, error) {
-	if a.Cols >= mostStrip {
-		return nil, fmt.Errorf("kernel rfx: strips of %d columns: at most %d are possible: %w", a.Cols, mostStrip-1,
-			backend.ErrUnsupported)
+	if err := FitsStrips(a.Cols); err != nil {
+		return nil, err
 	}
 	p, ranges, all := PrecisionOf(variant), rfx.Rows(a), spec.Ceil(a.Cols, rfx.StripColumns)
 	blocks := max(1, min(mostBlocks, spec.Ceil(all, stripWarps)))
