@@ -1,9 +1,9 @@
-// An output from its row's entries alone, by layout: RowEntries. It serves outputs that are not finite.
+// RowEntries computes an output again from its row's entries alone (finite repair), for the kernel's layout.
 
 #pragma once
 #include "lanestream.cuh"
 
-// PairEntries gives an output from its row's entries alone, layout Pairs.
+// PairEntries does so for layout Pairs.
 struct PairEntries : Entries {
     __device__ __forceinline__ void take(Special &s, u64 value, u64 k, u32 col) const {
         if (index.stored(*p, value)) add(s, values[value], k, col);
