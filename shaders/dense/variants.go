@@ -75,10 +75,10 @@ func tiles() []spec.Const { return []spec.Const{spec.Define("ROWS", tile), spec.
 
 // coop is coop.comp on a matrix unit, whose subgroups, two side by side or four, have a part of the tile each.
 func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
-	side, subs, beside, name := uint32(tile), uint32(4), uint32(2), "coop.spv"
+	side, subs, across, name := uint32(tile), uint32(4), uint32(2), "coop.spv"
 	switch {
 	case wide:
-		side, subs, beside, name = 2*tile, 8, 4, "coop_wide.spv"
+		side, subs, across, name = 2*tile, 8, 4, "coop_wide.spv"
 	case u == spec.MesaCPU: // which compiles half the code for twice the subgroups
 		subs = 8
 	}
@@ -86,7 +86,7 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 		Consts: []spec.Const{
 			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K},
 			{Name: "SUBS", ID: 4, Value: subs},
-			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("BESIDE", beside),
+			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("SUBS_ACROSS", across),
 		},
 		Unit:     spec.Unit{Source: "coop.comp", Blob: name},
 		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(side), Cols: int(side)},
