@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     Pipeline pipeline(shared_address(smem), x.split);
     Sums sums{pipeline.full + 256, pipeline.empty + 8 * STAGES, x.split};
     u32 warp = threadIdx.x / 32;
-    bool turned = p.order & C_COLUMNS; // L is B, and R is A
+    bool transposed = p.order & C_COLUMNS; // L is B, and R is A
     if (threadIdx.x == MULTIPLY) {
         prefetch(&l_map);
         pipeline.start();
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     if (warp >= MULTIPLY / 32) {
         bool left = warp == MULTIPLY / 32;
         if (threadIdx.x % 32 == 0) {
-            if (left == turned) launches_before(), launches_after();
+            if (left == transposed) launches_before(), launches_after();
             u32 slabs = slabs_of(p, x.col);
             if (left) copy_left(pipeline, x, &l_map, l.along, L_BYTES + r_bytes(slabs, r.along));
             else copy_right(pipeline, x, &r_map, r.along, slabs);
