@@ -51,7 +51,7 @@ const uint TALL = HIGH / TM, BROAD = ACROSS / TN; // the same, in matrix operati
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 
 // stepsOf returns the steps of a split, 0 past the last split.
-uint stepsOf(uint split) { return split < p.splits ? (firstPiece(split + 1) - firstPiece(split)) * p.steps : 0; }
+uint stepsOf(uint split) { return split < p.splits ? (firstSegment(split + 1) - firstSegment(split)) * p.steps : 0; }
 
 // expand writes the values that a chain has for one word of the mask to columns from `to` on.
 void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
@@ -86,7 +86,7 @@ void fetch(out uvec4 rows[LOADS], uint round, uint s, uint base) {
         // Rows past B's last are read as the last one: A has zeros there. Columns past the leading dimension are never
         // stored.
         if (s < stepsOf(split))
-            rows[i] = Octets(rowOfB(min((firstPiece(split) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
+            rows[i] = Octets(rowOfB(min((firstSegment(split) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
                           .v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
     }
 }
@@ -110,13 +110,13 @@ void main() {
     SUM sums[TALL * BROAD];
     [[unroll]] for (uint i = 0; i < TALL * BROAD; i++)
         sums[i] = SUM(0.0);
-    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps; // steps of the longest split
+    uint most = (p.segments + p.splits - 1) / p.splits * p.steps; // steps of the longest split
     for (uint round = 0; round < p.splits; round += teams) {
         uint split = round + team, next = chain, steps = team < teams ? stepsOf(split) : 0;
         uvec2 values, masks, lookahead = uvec2(0); // the next step's words of the mask
         if (steps > 0) {
             values = at(uvec2(p.values), rowAt(group * p.splits + split), CHAINS * 2);
-            masks = maskAt(group, firstPiece(split) * p.steps);
+            masks = maskAt(group, firstSegment(split) * p.steps);
             lookahead = Pairs(masks).v[chain / 2];
         }
         uvec4 rows[LOADS];

@@ -8,8 +8,8 @@
 // Bound by: the bytes of A, and latency.
 // Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), BUFFER_BYTES, PAIRS, REMAINDER_WARPS.
 
-// first_piece in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
-#define FIRST_PIECE(p, split) ((p).pieces * (split) / (p).splits)
+// first_segment in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
+#define FIRST_SEGMENT(p, split) ((p).segments * (split) / (p).splits)
 #include "pairs.cuh"
 #include "remainder.cuh"
 #include "warp.cuh"
@@ -27,7 +27,7 @@ struct Own {
 
     __device__ __forceinline__ Own(const Stream &stream, const u16 *b, const Params &p, u32 split, u32 col, u32 lane)
         : b(b) {
-        u32 c = lane % TILES, k = lane / TILES, first = FIRST_PIECE(p, split) * p.steps * STEP_COLS + k,
+        u32 c = lane % TILES, k = lane / TILES, first = FIRST_SEGMENT(p, split) * p.steps * STEP_COLS + k,
             at = stream.masks + stream.mask_slots * stream.mask_bytes;
         col += 8 * c, bytes = col < p.ldb ? 16 : 0;
         next = b + (u64)first * p.ldb + (bytes ? col : 0), left = (int)(p.cols - first), apart = 32 / TILES * p.ldb;
@@ -68,7 +68,7 @@ struct Own {
 // remainder_sums returns the offset of a remainder warp's sums in shared memory: behind those of a stream.
 __device__ __forceinline__ u32 remainder_sums(u32 number) { return number * BUFFER_BYTES + SUMS; }
 static_assert(REMAINDER_WARPS == 0 || BUFFER_BYTES >= 2 * SUMS && REMAINDER_WARPS <= WARPS,
-              "room for the sums of the rest");
+              "room for the sums of the remainder");
 
 // Units says how the cluster's remainder warps divide the rows of its groups. `span` warps together cover all rows. If
 // there are more warps, they also divide the entries of each row into `shares` shares.

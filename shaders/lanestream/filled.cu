@@ -26,7 +26,7 @@
 
 #define HOPPER
 #define BUFFER_BYTES 16512 // for lanestream.cuh's StageBuffer, which this kernel does not use
-#define FIRST_PIECE first_piece
+#define FIRST_SEGMENT first_segment
 #include "ordered.cuh"
 #include "pairs.cuh"
 #include "../dense/wgmma.cuh"
@@ -72,7 +72,7 @@ struct Panel {
 
     __device__ __forceinline__ Panel(u32 number, unsigned char *work, const Params &p)
         : first(number * panel_groups(p)), groups(min(panel_groups(p), p.groups - number * panel_groups(p))) {
-        stages = (p.pieces * p.steps + IN_STAGE - 1) / IN_STAGE, blocks = stages * IN_STAGE;
+        stages = (p.segments * p.steps + IN_STAGE - 1) / IN_STAGE, blocks = stages * IN_STAGE;
         at = work + (u64)(number % 2) * bytes(p);
     }
     // bytes returns a panel's size in the workspace.
@@ -228,20 +228,21 @@ struct Filler {
     // stream expands one split of group g of the panel.
     __device__ __forceinline__ void stream(u32 g, u32 split, u32 buffer_bytes) {
         u64 number = (u64)(panel.first + g) * p.splits + split;
-        u32 first = first_piece(p, split), count = first_piece(p, split + 1) - first, row = index.row(number),
+        u32 first = first_segment(p, split), count = first_segment(p, split + 1) - first, row = index.row(number),
             left = (index.row(number + 1) - row) * ROW_BYTES;
         if (count == 0) return;
-        u32 piece_bytes = index.piece_rows(number) * ROW_BYTES, mask_bytes = p.steps * MASK_STEP,
+        u32 segment_bytes = index.segment_rows(number) * ROW_BYTES, mask_bytes = p.steps * MASK_STEP,
             total = count + p.window - 1;
-        u32 slots = min((buffer_bytes - REPEATED) / (piece_bytes + mask_bytes), MOST_SLOTS),
-            masks = buffer + slots * piece_bytes + REPEATED;
+        u32 slots = min((buffer_bytes - REPEATED) / (segment_bytes + mask_bytes), MOST_SLOTS),
+            masks = buffer + slots * segment_bytes + REPEATED;
         const unsigned char *v = (const unsigned char *)values + (u64)row * ROW_BYTES,
-                            *m = (const unsigned char *)mask + ((u64)(panel.first + g) * p.pieces + first) * mask_bytes;
-        wrap = slots * piece_bytes, end = buffer + wrap;
+                            *m = (const unsigned char *)mask +
+                                 ((u64)(panel.first + g) * p.segments + first) * mask_bytes;
+        wrap = slots * segment_bytes, end = buffer + wrap;
         next[0] = buffer + 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0), next[1] = next[0] + 2;
         u32 coming = 0, to = 0, arriving = 0;
         auto fetch = [&](u32 slot) { // starts loading the next segment, when all lanes have used the slot's last one
-            u32 n = min(piece_bytes, left), mirrored = to < REPEATED ? min(n, REPEATED - to) : 0,
+            u32 n = min(segment_bytes, left), mirrored = to < REPEATED ? min(n, REPEATED - to) : 0,
                 bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
             if (StageBuffer::elected()) {
                 barrier_expect(barrier, n + mirrored + bits);
@@ -250,7 +251,7 @@ struct Filler {
                 if (bits > 0) StageBuffer::bulk(masks + slot * mask_bytes, m, bits, barrier);
             }
             v += n, left -= n, m += bits, coming++;
-            to = slot + 1 == slots ? 0 : to + piece_bytes;
+            to = slot + 1 == slots ? 0 : to + segment_bytes;
         };
         auto wait = [&] {
             barrier_wait(barriers + 8 * arriving, phases >> arriving & 1);

@@ -106,7 +106,7 @@ struct Warp {
         Reader reader(b, p, first * p.steps * STEP_COLS, col, lane);
         reader.next(even);
         reader.next(odd);
-        u32 wrap = buffer.slots * buffer.piece_rows * ROW_BYTES, end = buffer.at + wrap, slot = 0;
+        u32 wrap = buffer.slots * buffer.segment_rows * ROW_BYTES, end = buffer.at + wrap, slot = 0;
 #ifdef HOPPER
         u32 arriving = 0, parity = 0; // the slot of the next segment to wait for, and its barrier's parity
         auto wait = [&] {
@@ -231,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     Index index(index_, p);
     if (split < p.splits && group < p.groups) {
         Warp w;
-        w.multiply(StageBuffer(index, mask, values, p, group, split, buffer, barriers), b, p, first_piece(p, split),
+        w.multiply(StageBuffer(index, mask, values, p, group, split, buffer, barriers), b, p, first_segment(p, split),
                    col, lane);
         float *sums = (float *)(smem + warp * BUFFER_BYTES);
         w.write_sums(sums, lane);

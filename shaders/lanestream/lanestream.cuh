@@ -1,6 +1,6 @@
 // Lane streams on CUDA (package formats/lanestream): where the arrays are, a warp's stage buffer, and outputs from the
 // entries alone. A segment is p.steps steps of 32 columns: their masks, and the rows of values that are loaded with
-// them. Identifiers such as first_piece and piece_rows name segments.
+// them.
 
 #pragma once
 #include "params.h"
@@ -30,7 +30,7 @@ struct Index {
     __device__ __forceinline__ Index(const u32 *index, const Params &p)
         : words(index), streams((u64)p.groups * p.splits), remainder(2 * streams + 1) {}
     __device__ __forceinline__ u32 row(u64 stream) const { return words[stream]; }
-    __device__ __forceinline__ u32 piece_rows(u64 stream) const { return words[streams + 1 + stream]; }
+    __device__ __forceinline__ u32 segment_rows(u64 stream) const { return words[streams + 1 + stream]; }
     __device__ __forceinline__ u32 remainder_at(u32 row) const { return words[remainder + row]; }
     __device__ __forceinline__ const u32 *remainder_cols(const Params &p) const {
         return words + remainder + p.rows + 1;
@@ -44,9 +44,9 @@ struct Index {
     }
 };
 
-// first_piece returns the first segment of a split.
-__device__ __forceinline__ u32 first_piece(const Params &p, u32 split) {
-    return (u32)((u64)p.pieces * split / p.splits);
+// first_segment returns the first segment of a split.
+__device__ __forceinline__ u32 first_segment(const Params &p, u32 split) {
+    return (u32)((u64)p.segments * split / p.splits);
 }
 
 // StageBuffer is a stream in memory, and the stage buffer in shared memory that its warp loads it into, a segment to a
@@ -54,7 +54,7 @@ __device__ __forceinline__ u32 first_piece(const Params &p, u32 split) {
 // end, so that the next values of a chain always lie at increasing addresses.
 struct StageBuffer {
     const unsigned char *values, *mask;
-    u32 rows, piece_rows, // of values: of the stream; of a segment
+    u32 rows, segment_rows, // of values: of the stream; of a segment
         count, total; // segments with a mask; segments with a mask or values
     u32 slots, mask_bytes;
     u32 at, masks, barriers; // addresses in shared memory
@@ -63,23 +63,23 @@ struct StageBuffer {
                                            u32 group, u32 split, u32 at_, u32 barriers_)
         : at(at_), barriers(barriers_) {
         u64 stream = (u64)group * p.splits + split;
-        u32 first = first_piece(p, split), row = index.row(stream);
-        rows = index.row(stream + 1) - row, piece_rows = index.piece_rows(stream),
-        count = first_piece(p, split + 1) - first;
-        total = max(count, (rows + piece_rows - 1) / piece_rows);
+        u32 first = first_segment(p, split), row = index.row(stream);
+        rows = index.row(stream + 1) - row, segment_rows = index.segment_rows(stream),
+        count = first_segment(p, split + 1) - first;
+        total = max(count, (rows + segment_rows - 1) / segment_rows);
         mask_bytes = p.steps * STEP_BYTES;
-        slots = min((BUFFER_BYTES - MIRROR * ROW_BYTES) / (piece_rows * ROW_BYTES + mask_bytes), MOST_SLOTS);
-        masks = at + (slots * piece_rows + MIRROR) * ROW_BYTES;
+        slots = min((BUFFER_BYTES - MIRROR * ROW_BYTES) / (segment_rows * ROW_BYTES + mask_bytes), MOST_SLOTS);
+        masks = at + (slots * segment_rows + MIRROR) * ROW_BYTES;
         values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
-        mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
+        mask = (const unsigned char *)mask_ + ((u64)group * p.segments + first) * mask_bytes;
     }
 
     // fetch starts loading segment j into a slot. All lanes call it when they have used the slot's last segment.
     __device__ __forceinline__ void fetch(u32 j, u32 slot, u32 lane) const {
-        u32 row = min(j * piece_rows, rows), n = min(piece_rows, rows - row) * ROW_BYTES,
-            to = slot * piece_rows * ROW_BYTES;
+        u32 row = min(j * segment_rows, rows), n = min(segment_rows, rows - row) * ROW_BYTES,
+            to = slot * segment_rows * ROW_BYTES;
         u32 mirrored = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes to repeat
-        u32 bytes = j < count ? mask_bytes : 0, mirror = at + slots * piece_rows * ROW_BYTES + to;
+        u32 bytes = j < count ? mask_bytes : 0, mirror = at + slots * segment_rows * ROW_BYTES + to;
         const unsigned char *from = values + (u64)row * ROW_BYTES, *bits = mask + (u64)j * mask_bytes;
 #ifdef HOPPER
         if (elected()) {
@@ -152,10 +152,11 @@ struct Entries {
         for (u32 split = 0; split < p->splits; split++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
                 u64 at = (u64)index.row((u64)group * p->splits + split) * 64 + chain;
-                for (u32 step = first_piece(*p, split) * p->steps; step < first_piece(*p, split + 1) * p->steps; step++)
+                for (u32 step = first_segment(*p, split) * p->steps; step < first_segment(*p, split + 1) * p->steps;
+                     step++)
                     for (u32 w = 0; w < 2; w++) {
                         u32 word =
-                            mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+                            mask[((u64)group * p->segments * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
                         for (u32 i = 0; i < 16; i++) {
                             if (!(word >> (2 * i) & 1)) continue;
                             u64 k = (u64)step * STEP_COLS + 16 * w + 8 * (i >> 1 & 1) + 4 * (chain & 1) + chain / 2 % 4;

@@ -1,6 +1,5 @@
 // What the GLSL kernels on lane streams share: where the arrays are, and sums over a row's entries alone (package
-// formats/lanestream). Needs ELEM, the type of A and B. A segment is p.steps steps of 32 columns; identifiers such as
-// firstPiece and pieceRowsAt name segments.
+// formats/lanestream). Needs ELEM, the type of A and B. A segment is p.steps steps of 32 columns.
 
 #include "../include/operands.glsl"
 
@@ -17,11 +16,11 @@ const uint CHAINS = 64;
 #define VALUE_BYTES ELEM_BYTES
 #endif
 
-// Where the arrays are in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and for a quantised matrix its
-// scales, row after row.
+// Where the arrays are in `index`: StreamPtr, SegmentRows, RemainderPtr, RemainderCol, Stored, and for a quantised
+// matrix its scales, row after row.
 uint streams() { return p.groups * p.splits; }
 uint rowAt(uint stream) { return p.index.v[stream]; }
-uint pieceRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
+uint segmentRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
 uint remainderAt(uint row) { return Words(at(uvec2(p.index), streams() * 2 + 1, 4)).v[row]; }
 uvec2 remainderCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 1, 4); }
 
@@ -50,14 +49,14 @@ float entryOf(uvec2 values, uint i, uint row, uint col) {
 float entryOf(uvec2 values, uint i, uint row, uint col) { return element(values, i); }
 #endif
 
-// firstPiece returns the first segment of a split.
-uint firstPiece(uint split) { return p.pieces * split / p.splits; }
+// firstSegment returns the first segment of a split.
+uint firstSegment(uint split) { return p.segments * split / p.splits; }
 
 #ifdef TWINS
 #include "twins.glsl"
 #else
 // maskAt returns the address of a group's mask from a step on.
-uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 256); }
+uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.segments * p.steps + step, 256); }
 
 // entries returns an output computed from the entries alone: the sum over row r of a group times column j of B.
 float entries(uint group, uint r, uint j) {
@@ -68,7 +67,7 @@ float entries(uint group, uint r, uint j) {
         uvec2 values = at(uvec2(p.values), row, CHAINS * VALUE_BYTES);
         for (uint chain = 8 * (r & 7u); chain < 8 * (r & 7u) + 8; chain++) {
             uint value = chain;
-            for (uint s = firstPiece(split) * p.steps; s < firstPiece(split + 1) * p.steps; s++)
+            for (uint s = firstSegment(split) * p.steps; s < firstSegment(split + 1) * p.steps; s++)
                 for (uint w = 0; w < 2; w++) {
                     uint word = Words(maskAt(group, s)).v[chain / 2 * 2 + w] >> (chain & 1u);
                     for (uint i = 0; i < 16; i++) {

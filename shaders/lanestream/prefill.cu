@@ -8,7 +8,7 @@
 // as kernel.cu does (each warp a quarter of a chain's positions), and insert the COO remainder. A producer warp loads B
 // in stages (64 × COLS) by TMA, in the order of the chains: row 8c + 4h + q of B becomes row 8c + 2q + h. Each CTA of
 // the cluster loads some of B's columns and multicasts them. A second producer warp loads the streams: values into a
-// stage buffer of BUFFER_ROWS rows, masks into slots for at most MOST_PIECES segments. For each group one warp counts
+// stage buffer of BUFFER_ROWS rows, masks into slots for at most MOST_SEGMENTS segments. For each group one warp counts
 // mask bits, and tells the consumer warps where their values of each word begin.
 // Bound by: instructions that expand the masks.
 // Constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (128 or 256), STAGES, CLUSTER_ROWS = 2, BUFFER_ROWS, MOST_BLOCKS.
@@ -23,7 +23,7 @@
 #define DEPTH 64 // rows of a stage of B
 #define SLAB (DEPTH * 128) // bytes of 64 columns of a stage of B
 #define B_BYTES (COLS / 64 * SLAB)
-#define MOST_PIECES 16 // segments of a group in shared memory
+#define MOST_SEGMENTS 16 // segments of a group in shared memory
 #define MASK_BYTES 8192 // of the masks of these segments
 #define REPEATED 32 // rows of the buffer that are repeated behind its end: what the chains of a step take at most
 #define VALUE_BYTES ((BUFFER_ROWS + REPEATED) * ROW_BYTES)
@@ -33,9 +33,9 @@
 #define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind it: a tensor map, barriers, heads of splits
 
 static_assert(BUFFER_ROWS >= 140 && (BUFFER_ROWS + REPEATED) * ROW_BYTES < 65536,
-              "four pieces of values, and places of 16 bits");
+              "four segments of values, and places of 16 bits");
 static_assert(GROUPS == 2 && CLUSTER_ROWS == 2,
-              "a warp that counts for each group, and a group for each block that adds two parts");
+              "a warp that counts for each group, and a group for each block that adds two partial sums");
 
 // Each CTA's tensor map of B. (Launches of one module run one after the other.)
 __device__ TileMap maps[MOST_BLOCKS];
@@ -59,21 +59,21 @@ struct Work {
     u32 heads, sizes, ends; // heads of splits; rows of each segment; for each stage, how many segments end with it
     u32 depth; // rows of a stage
     u32 rank, high, wide, band, whole, work_tiles, cluster, clusters;
-    u32 mask_bytes, pieces; // of a segment; segments of a group in shared memory
+    u32 mask_bytes, segments; // of a segment; segments of a group in shared memory
 
     __device__ __forceinline__ Work(u32 smem, const Params &p) : stages(smem), groups(smem + STAGES * B_BYTES) {
         full = smem + SHARED_BYTES + 128, empty = full + 8 * STAGES, arrived = empty + 8 * STAGES,
-        taken = arrived + 8 * GROUPS * MOST_PIECES;
-        ready = taken + 8 * GROUPS * MOST_PIECES, used = ready + 8 * GROUPS * STARTS;
-        heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_PIECES,
-        ends = sizes + 4 * GROUPS * MOST_PIECES;
+        taken = arrived + 8 * GROUPS * MOST_SEGMENTS;
+        ready = taken + 8 * GROUPS * MOST_SEGMENTS, used = ready + 8 * GROUPS * STARTS;
+        heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_SEGMENTS,
+        ends = sizes + 4 * GROUPS * MOST_SEGMENTS;
         rank = blockIdx.x % CLUSTER_ROWS, cluster = blockIdx.x / CLUSTER_ROWS, clusters = gridDim.x / CLUSTER_ROWS;
         depth = min(p.steps * STEP_COLS, DEPTH),
         high = (p.groups + GROUPS * CLUSTER_ROWS - 1) / (GROUPS * CLUSTER_ROWS), wide = (p.n + COLS - 1) / COLS;
         u32 tiles = high * wide, left = tiles % clusters;
         bool is_split = p.splits > 1 && 2 * left <= clusters;
         band = band_tiles(p), whole = is_split ? tiles - left : tiles, work_tiles = tiles + (is_split ? left : 0);
-        mask_bytes = p.steps * STEP_BYTES, pieces = min(MASK_BYTES / mask_bytes, MOST_PIECES);
+        mask_bytes = p.steps * STEP_BYTES, segments = min(MASK_BYTES / mask_bytes, MOST_SEGMENTS);
     }
     // work_tile returns the cluster's work tile number i. The tiles of a cluster have the same columns. Tiles are
     // numbered along the columns of a band, then down, so that A is read once for each band and a band of B stays in
@@ -93,7 +93,7 @@ struct Work {
     }
     // stage returns the first stage of a split.
     __device__ __forceinline__ u32 stage(u32 split, const Params &p) const {
-        return first_piece(p, split) * p.steps * STEP_COLS / depth;
+        return first_segment(p, split) * p.steps * STEP_COLS / depth;
     }
     // has_split reports whether the cluster's last work tile is half of a sum.
     __device__ __forceinline__ bool has_split() const { return cluster < work_tiles - whole; }
@@ -103,7 +103,7 @@ struct Work {
             barrier_init(full + 8 * s, 1);
             barrier_init(empty + 8 * s, GROUPS * CLUSTER_ROWS);
         }
-        for (u32 s = 0; s < GROUPS * MOST_PIECES; s++) {
+        for (u32 s = 0; s < GROUPS * MOST_SEGMENTS; s++) {
             barrier_init(arrived + 8 * s, 1);
             barrier_init(taken + 8 * s, 4);
         }
@@ -144,27 +144,28 @@ struct Work {
     // segment. A segment's values may wrap around the buffer's end, and its first rows are repeated behind the end.
     __device__ __forceinline__ void produce_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_,
                                                     const Params &p) const {
-        u32 buffer = groups + of * GROUP_BYTES, bits = buffer + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of,
-            gone = taken + 8 * MOST_PIECES * of;
-        u32 row = 0, room = BUFFER_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of,
-            size = sizes + 4 * MOST_PIECES * of;
+        u32 buffer = groups + of * GROUP_BYTES, bits = buffer + VALUE_BYTES, here = arrived + 8 * MOST_SEGMENTS * of,
+            gone = taken + 8 * MOST_SEGMENTS * of;
+        u32 row = 0, room = BUFFER_ROWS, slot = 0, oldest = 0, parity = 0, on = 0,
+            head = heads + 16 * MOST_SEGMENTS * of,
+            size = sizes + 4 * MOST_SEGMENTS * of;
         for (u32 i = cluster; i < work_tiles; i += clusters) {
             WorkTile x = work_tile(i, p);
             u32 g = min(x.group + of, p.groups - 1);
             for (u32 split = x.from; split < x.to; split++) {
-                u32 first = first_piece(p, split), count = first_piece(p, split + 1) - first;
+                u32 first = first_segment(p, split), count = first_segment(p, split + 1) - first;
                 if (count == 0) continue;
                 u64 stream = (u64)g * p.splits + split;
-                u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.piece_rows(stream),
+                u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.segment_rows(stream),
                     total = max(count, (rows + each - 1) / each);
                 const unsigned char *v = (const unsigned char *)values_ + (u64)from * ROW_BYTES,
-                                    *m = (const unsigned char *)mask_ + ((u64)g * p.pieces + first) * mask_bytes;
+                                    *m = (const unsigned char *)mask_ + ((u64)g * p.segments + first) * mask_bytes;
                 for (u32 j = 0; j < total; j++) {
                     u32 n = min(each, rows);
-                    for (; on == pieces || room < n; on--) {
+                    for (; on == segments || room < n; on--) {
                         barrier_wait(gone + 8 * oldest, parity);
                         room += shared_word(size + 4 * oldest);
-                        if (++oldest == pieces) oldest = 0, parity ^= 1;
+                        if (++oldest == segments) oldest = 0, parity ^= 1;
                     }
                     asm volatile("st.shared.u32 [%0], %1;" ::"r"(size + 4 * slot), "r"(n) : "memory");
                     if (j == 0)
@@ -185,7 +186,7 @@ struct Work {
                                           bar);
                     row += n, rows -= n, room -= n, v += n * ROW_BYTES, m += mask_bytes, on++;
                     if (row >= BUFFER_ROWS) row -= BUFFER_ROWS;
-                    if (++slot == pieces) slot = 0;
+                    if (++slot == segments) slot = 0;
                 }
             }
         }
@@ -246,19 +247,20 @@ struct Remainder {
 // Stream is a counting warp's position in the streams of a group.
 struct Stream {
     u32 masks, arrived, heads; // of the group
-    u32 window, mask_bytes, pieces;
+    u32 window, mask_bytes, segments;
     u32 next; // offsets of the next values of the lane's two chains, without 4·lane: the even chain's in the lower half
     u32 slot, waiting, parity; // the current segment; the next one to wait for, and its parity
     u32 left, coming, extra; // segments of the split: with a mask and not counted; to be waited for; without a mask
 
     __device__ __forceinline__ Stream(const Work &w, u32 group, u32 lane, const Params &p)
-        : masks(w.groups + group * GROUP_BYTES + VALUE_BYTES + 8 * lane), arrived(w.arrived + 8 * MOST_PIECES * group),
-          heads(w.heads + 16 * MOST_PIECES * group), window(p.window), mask_bytes(w.mask_bytes), pieces(w.pieces),
+        : masks(w.groups + group * GROUP_BYTES + VALUE_BYTES + 8 * lane),
+          arrived(w.arrived + 8 * MOST_SEGMENTS * group),
+          heads(w.heads + 16 * MOST_SEGMENTS * group), window(p.window), mask_bytes(w.mask_bytes), segments(w.segments),
           slot(0), waiting(0), parity(0), left(0) {}
 
     __device__ __forceinline__ void wait() {
         barrier_wait(arrived + 8 * waiting, parity);
-        if (++waiting == pieces) waiting = 0, parity ^= 1;
+        if (++waiting == segments) waiting = 0, parity ^= 1;
         coming--;
     }
     // begin waits for the next segment, and if that begins a split, reads its head. It returns the mask's address.
@@ -277,7 +279,7 @@ struct Stream {
     __device__ __forceinline__ u32 end() {
         u32 n = --left > 0 ? 1 : 1 + extra;
         slot += n;
-        if (slot >= pieces) slot -= pieces;
+        if (slot >= segments) slot -= segments;
         return n;
     }
     // word counts the bits of a mask word: start[t] becomes where the values of warp t begin.
@@ -383,15 +385,15 @@ template <int I> __device__ __forceinline__ void take_all(u32 mask, u32 (&next)[
 
 // Values is a consumer warp's position in the values of its group.
 struct Values {
-    u32 buffer, starts, ready, used, ends, taken, pieces;
-    u32 slot, parity, piece;
+    u32 buffer, starts, ready, used, ends, taken, segments;
+    u32 slot, parity, segment;
     u32 start[4], mask, done; // of the next stage
 
     __device__ __forceinline__ Values(const Work &w, u32 group, u32 thread)
         : buffer(w.groups + group * GROUP_BYTES + 4 * (thread % 32)),
           starts(w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES + 16 * thread),
           ready(w.ready + 8 * STARTS * group), used(w.used + 8 * STARTS * group), ends(w.ends + 4 * STARTS * group),
-          taken(w.taken + 8 * MOST_PIECES * group), pieces(w.pieces), slot(0), parity(0), piece(0) {}
+          taken(w.taken + 8 * MOST_SEGMENTS * group), segments(w.segments), slot(0), parity(0), segment(0) {}
 
     // look waits for the next stage's starts and reads them. take then makes the registers of the stage's columns of A.
     __device__ __forceinline__ void look(u32 thread) {
@@ -428,8 +430,8 @@ struct Values {
             for (int r = 0; r < 4; r++) x[i][r] = y[r][2 * i + 1] * (i == 3 ? last[r] : 65536) + y[r][2 * i];
 #pragma unroll 1
         for (; done > 0; done--) {
-            if (thread % 32 == 0) barrier_arrive_here(taken + 8 * piece);
-            if (++piece == pieces) piece = 0;
+            if (thread % 32 == 0) barrier_arrive_here(taken + 8 * segment);
+            if (++segment == segments) segment = 0;
         }
     }
 };

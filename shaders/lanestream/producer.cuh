@@ -9,7 +9,7 @@
 #include "stream.cuh"
 
 #if A_PRODUCERS
-static_assert(WARPS % 4 == 2 && B_PRODUCERS == 1 && A_PRODUCERS == 1, "the feeder is on the last scheduler");
+static_assert(WARPS % 4 == 2 && B_PRODUCERS == 1 && A_PRODUCERS == 1, "the producer of A is on the last scheduler");
 #endif
 
 // is_produced reports whether the producer of A loads a warp's stream.

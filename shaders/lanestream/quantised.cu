@@ -13,7 +13,7 @@
 #define REPEATED (MIRROR * ROW_BYTES) // of the buffer
 #define LATE 0
 #define B_ROWS 64
-#define FIRST_PIECE first_piece
+#define FIRST_SEGMENT first_segment
 #include "producer.cuh"
 #include "../include/quantised.cuh"
 
@@ -100,7 +100,7 @@ struct Warp {
         for (int i = 0; i < 4 * TILES * 4; i++) (&total[0][0][0])[i] = 0;
         if (stream.count == 0) return;
         if (!produced) stream.begin();
-        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
+        u32 wrap = stream.slots * stream.segment_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
         u32 step = first * STEPS; // of the group's columns
         load_scales(scales, group, step / SCALE_STEPS, lane);
         next[0] = next[1] = 4 * lane;
@@ -241,10 +241,11 @@ struct QuantisedEntries {
         for (u32 split = 0; split < p->splits; split++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
                 u64 at = (u64)index.row((u64)group * p->splits + split) * 64 + chain;
-                for (u32 step = first_piece(*p, split) * p->steps; step < first_piece(*p, split + 1) * p->steps; step++)
+                for (u32 step = first_segment(*p, split) * p->steps; step < first_segment(*p, split + 1) * p->steps;
+                     step++)
                     for (u32 w = 0; w < 2; w++) {
                         u32 word =
-                            mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+                            mask[((u64)group * p->segments * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
                         for (u32 i = 0; i < 16; i++) {
                             if (!(word >> (2 * i) & 1)) continue;
                             u64 k = 2 * ((u64)step * STEP_COLS + 16 * w + 8 * (i >> 1 & 1) + 4 * (chain & 1) +
@@ -309,9 +310,11 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
                       own + warp * MOST_SLOTS * 16);
         Panel panel(p, panels, barriers, split - first_split);
         if (p.steps == 2)
-            w.multiply<2>(stream, panel, scales, p, group, first_piece(p, split), producing && is_produced(warp), lane);
+            w.multiply<2>(stream, panel, scales, p, group, first_segment(p, split), producing && is_produced(warp),
+                          lane);
         else
-            w.multiply<1>(stream, panel, scales, p, group, first_piece(p, split), producing && is_produced(warp), lane);
+            w.multiply<1>(stream, panel, scales, p, group, first_segment(p, split), producing && is_produced(warp),
+                          lane);
         float *sums = (float *)(smem + warp * BUFFER_BYTES);
         w.write_sums(sums, lane);
         if (!concurrent) {

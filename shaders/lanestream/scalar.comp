@@ -94,14 +94,14 @@ void main() {
     vec4 acc[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; r++)
         acc[r] = vec4(0);
-    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps * 2; // words of the longest split
+    uint most = (p.segments + p.splits - 1) / p.splits * p.steps * 2; // words of the longest split
     for (uint round = 0; round < p.splits; round += shares) {
         uint split = round + share, words = 0, begin = 0, next = me, last = 0;
         uvec2 values = uvec2(p.values), masks = uvec2(p.mask);
         if (works && split < p.splits) {
             uint row = rowAt(group * p.splits + split);
-            begin = firstPiece(split) * p.steps;
-            words = firstPiece(split + 1) * p.steps * 2 - 2 * begin;
+            begin = firstSegment(split) * p.steps;
+            words = firstSegment(split + 1) * p.steps * 2 - 2 * begin;
             last = max((rowAt(group * p.splits + split + 1) - row) * CHAINS, 1) - 1;
             if (last > 0) values = at(values, row, CHAINS * VALUE_BYTES);
             if (words > 0) masks = maskAt(group, begin);

@@ -35,11 +35,11 @@ struct Streams {
         return remainder_cols()[remainder_ptr()[p.rows] + (value >> 5)] >> (value & 31) & 1;
     }
     __device__ __forceinline__ u32 first_step(u32 split) const {
-        return (u32)((u64)p.pieces * split / p.splits) * p.steps;
+        return (u32)((u64)p.segments * split / p.splits) * p.steps;
     }
     // word returns the positions of a chain's word in a step, at even bits.
     __device__ __forceinline__ u32 word(u32 group, u32 step, u32 chain, u32 w) const {
-        return mask[((u64)group * p.pieces * p.steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+        return mask[((u64)group * p.segments * p.steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
     }
 };
 
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(64 * TEAMS)
     const float *from = b + min(j, p.ldb - 4); // columns past the last are never stored
 
     float4 acc[ROWS] = {};
-    u32 most = (p.pieces + p.splits - 1) / p.splits * p.steps * 2; // words of the longest split
+    u32 most = (p.segments + p.splits - 1) / p.splits * p.steps * 2; // words of the longest split
     for (u32 round = 0; round < p.splits; round += shares) {
         u32 split = round + share, words = 0, begin = 0;
         const float *next = values;

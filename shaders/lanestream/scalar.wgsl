@@ -44,8 +44,8 @@ fn b_quad(row: u32, j: u32) -> vec4<f32> {
 fn exact(i: u32) -> f32 { return {{if .QUANT}}value(i){{else}}element(values[i / 2u], i){{end}}; }
 {{end}}
 
-// Where the arrays are in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and for a quantised matrix its
-// scales, row after row.
+// Where the arrays are in `index`: StreamPtr, SegmentRows, RemainderPtr, RemainderCol, Stored, and for a quantised
+// matrix its scales, row after row.
 fn streams() -> u32 { return p.groups * p.splits; }
 fn remainder_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
 fn remainder_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
@@ -63,8 +63,8 @@ fn scale_of(row: u32, col: u32) -> f32 {
 {{else}}
 fn scale_of(row: u32, col: u32) -> f32 { return 1.0; }
 {{end}}
-fn first_piece(split: u32) -> u32 { return p.pieces * split / p.splits; }
-fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.pieces * p.steps + step) * 64u + i]; }
+fn first_segment(split: u32) -> u32 { return p.segments * split / p.splits; }
+fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.segments * p.steps + step) * 64u + i]; }
 
 // entries returns the sum of row r of a group's entries times column j of B.
 fn entries(group: u32, r: u32, j: u32) -> f32 {
@@ -73,8 +73,8 @@ fn entries(group: u32, r: u32, j: u32) -> f32 {
     for (var split = 0u; split < p.splits; split = split + 1u) {
         for (var chain = 8u * (r & 7u); chain < 8u * (r & 7u) + 8u; chain = chain + 1u) {
             var at = 64u * index[group * p.splits + split] + chain;
-            let end = first_piece(split + 1u) * p.steps;
-            for (var s = first_piece(split) * p.steps; s < end; s = s + 1u) {
+            let end = first_segment(split + 1u) * p.steps;
+            for (var s = first_segment(split) * p.steps; s < end; s = s + 1u) {
                 for (var w = 0u; w < 2u; w = w + 1u) {
                     let word = mask_word(group, s, chain / 2u * 2u + w) >> (chain & 1u);
                     for (var i = 0u; i < 16u; i = i + 1u) {
@@ -149,7 +149,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
 {{range $r := .ROWS}}
     var acc{{$r}} = vec4<f32>();{{end}}
 
-    let most = (p.pieces + p.splits - 1u) / p.splits * p.steps * 2u; // words of the longest split
+    let most = (p.segments + p.splits - 1u) / p.splits * p.steps * 2u; // words of the longest split
     for (var round = 0u; round < p.splits; round = round + shares) {
         let split = round + share;
         var words = 0u;
@@ -158,8 +158,8 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
         var end = 0u; // the stream's last value
         if (works && split < p.splits) {
             let stream = group * p.splits + split;
-            begin = first_piece(split) * p.steps;
-            words = first_piece(split + 1u) * p.steps * 2u - 2u * begin;
+            begin = first_segment(split) * p.steps;
+            words = first_segment(split + 1u) * p.steps * 2u - 2u * begin;
             next = 64u * index[stream] + me;
             end = 64u * index[stream + 1u] - min(1u, 64u * index[stream + 1u]);
         }

@@ -9,8 +9,8 @@
 // B_STAGES, B_PRODUCERS, A_PRODUCERS, REMAINDER_WARPS.
 
 #define B_ROWS STEP_COLS
-// first_piece in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
-#define FIRST_PIECE(p, split) ((p).pieces * (split) / (p).splits)
+// first_segment in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
+#define FIRST_SEGMENT(p, split) ((p).segments * (split) / (p).splits)
 #include "pairs.cuh"
 #include "remainder.cuh"
 #include "warp.cuh"

@@ -1,5 +1,5 @@
 // Stage buffers of B: producer warps load B into shared memory for all consumer warps of a split. The including file
-// defines B_ROWS, the rows of B that a step multiplies, and FIRST_PIECE(p, split), the first segment of a split.
+// defines B_ROWS, the rows of B that a step multiplies, and FIRST_SEGMENT(p, split), the first segment of a split.
 
 #pragma once
 #include "tiles.cuh"
@@ -42,7 +42,7 @@ struct Panel {
 // waiting at them slows down all other warps.)
 __device__ __forceinline__ void produce(const Panel &panel, const u16 *b, const Params &p, u32 split, u32 col, bool any,
                                         bool straight, u32 lane) {
-    u32 first = FIRST_PIECE(p, split), count = any ? FIRST_PIECE(p, split + 1) - first : 0, rows = p.steps * B_ROWS,
+    u32 first = FIRST_SEGMENT(p, split), count = any ? FIRST_SEGMENT(p, split + 1) - first : 0, rows = p.steps * B_ROWS,
         slot = 0, parity = 1, j = 0;
     u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
     bool in = col + 8 * c < p.ldb;

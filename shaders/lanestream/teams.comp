@@ -25,7 +25,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
 layout(constant_id = 2) const uint TILES = 1; // of 8 columns: 1, 2 or 4
 layout(constant_id = 3) const uint ROOM = 42; // rows of 128 bytes of shared memory for each subgroup
-layout(constant_id = 4) const uint PIECE = 17; // rows of values of a segment, at most
+layout(constant_id = 4) const uint SEGMENT = 17; // rows of values of a segment, at most
 layout(constant_id = 5) const uint ROWS = 336; // rows of 128 bytes of shared memory: all subgroups', or their sums
 layout(constant_id = 6) const bool STAGE_B = true; // B goes through shared memory
 
@@ -60,22 +60,22 @@ void sync() {
     subgroupBarrier();
 }
 
-uint pieceRows; // rows of values of a segment
+uint segmentRows; // rows of values of a segment
 uint octet, last; // the lane's first octet of the stream's values; the last octet of all values
-const uint LOADS = (PIECE + 3) / 4; // octets of a segment that each lane loads
+const uint LOADS = (SEGMENT + 3) / 4; // octets of a segment that each lane loads
 uvec4 lookahead[LOADS]; // those of the next segment
 
 // fetch starts loading segment j if it is due. All lanes load, needed or not, because the compiler waits for loads at
 // the end of a branch.
 void fetch(uint j, bool due) {
-    uint from = due ? octet + j * pieceRows * 8 : last;
+    uint from = due ? octet + j * segmentRows * 8 : last;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
 // keep writes the segment that was loaded behind `others` segments of the subgroup.
 void keep(uint others) {
-    uint n = pieceRows * 8, to = room() * 8 + lane() + others * n;
+    uint n = segmentRows * 8, to = room() * 8 + lane() + others * n;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
@@ -83,7 +83,7 @@ void keep(uint others) {
 // move drops the first segment: it moves the others to the front, and writes the one that was loaded behind them. Lanes
 // also read past the last segment; the table provides enough shared memory for that.
 void move() {
-    uint n = pieceRows * 8, to = room() * 8 + lane();
+    uint n = segmentRows * 8, to = room() * 8 + lane();
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[LOADS];
         [[unroll]] for (uint i = 0; i < LOADS; i++)
@@ -173,11 +173,11 @@ void word(uint mask, inout uvec2 from, Columns c) {
 
 // multiply adds the product of one stream. col is the workgroup's first column.
 void multiply(uint group, uint split, uint col) {
-    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
-         steps = firstPiece(split + 1) * p.steps - first;
+    uint stream = group * p.splits + split, first = firstSegment(split) * p.steps,
+         steps = firstSegment(split + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + lane(), last = max(rowAt(streams()) * 8, 1) - 1;
-    pieceRows = pieceRowsAt(stream);
+    segmentRows = segmentRowsAt(stream);
     Pairs masks = Pairs(maskAt(group, first));
     uint place = first * STEP_COLS, q = lane() & 3u, mine = col + TILES * (lane() >> 2);
     mine = mine < p.ldb ? mine : 0;
@@ -217,7 +217,7 @@ void multiply(uint group, uint split, uint col) {
             n = 0;
             j++;
             move();
-            from -= pieceRows * 32;
+            from -= segmentRows * 32;
         }
         sync();
     }

@@ -25,7 +25,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
 layout(constant_id = 2) const uint TILES = 1; // of 8 columns: 1, 2 or 4
 layout(constant_id = 3) const uint ROOM = 24; // rows of 256 bytes of shared memory for each subgroup
-layout(constant_id = 4) const uint PIECE = 12; // rows of values of a segment, at most
+layout(constant_id = 4) const uint SEGMENT = 12; // rows of values of a segment, at most
 layout(constant_id = 5) const uint ROWS = 336; // rows of 128 bytes of shared memory: all subgroups', or their sums
 
 #define ELEM F16
@@ -55,22 +55,22 @@ void sync() {
     subgroupBarrier();
 }
 
-uint pieceRows; // rows of values of a segment
+uint segmentRows; // rows of values of a segment
 uint octet, last; // the lane's first octet of the stream's values; the last octet of all values
-const uint LOADS = (PIECE + 1) / 2; // octets of a segment that each lane loads
+const uint LOADS = (SEGMENT + 1) / 2; // octets of a segment that each lane loads
 uvec4 lookahead[LOADS]; // those of the next segment
 
 // fetch starts loading segment j if it is due. All lanes load, needed or not, because the compiler waits for loads at
 // the end of a branch.
 void fetch(uint j, bool due) {
-    uint from = due ? octet + j * pieceRows * 16 : last;
+    uint from = due ? octet + j * segmentRows * 16 : last;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
 // keep writes the segment that was loaded behind `others` segments of the subgroup.
 void keep(uint others) {
-    uint n = pieceRows * 16, to = room() * 16 + lane() + others * n;
+    uint n = segmentRows * 16, to = room() * 16 + lane() + others * n;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
@@ -78,7 +78,7 @@ void keep(uint others) {
 // move drops the first segment: it moves the second to the front, and writes the one that was loaded behind it. Lanes
 // also read past the last segment; the table provides enough shared memory for that.
 void move() {
-    uint n = pieceRows * 16, to = room() * 16 + lane();
+    uint n = segmentRows * 16, to = room() * 16 + lane();
     uvec4 x[LOADS];
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         x[i] = octets.v[to + n + i * 32];
@@ -139,11 +139,11 @@ void word(uint mask, inout uvec2 from, Columns c) {
 
 // multiply adds the product of one stream. col is the workgroup's first column.
 void multiply(uint group, uint split, uint col) {
-    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
-         steps = firstPiece(split + 1) * p.steps - first;
+    uint stream = group * p.splits + split, first = firstSegment(split) * p.steps,
+         steps = firstSegment(split + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 16 + lane(), last = max(rowAt(streams()) * 16, 1) - 1;
-    pieceRows = pieceRowsAt(stream);
+    segmentRows = segmentRowsAt(stream);
     Words masks = Words(maskAt(group, first));
     uint place = first * STEP_COLS, q = lane() & 3u, mine = col + TILES * (lane() >> 2);
     mine = mine < p.ldb ? mine : 0;
@@ -170,7 +170,7 @@ void multiply(uint group, uint split, uint col) {
             n = 0;
             j++;
             move();
-            from -= pieceRows * 64;
+            from -= segmentRows * 64;
         }
         sync();
     }

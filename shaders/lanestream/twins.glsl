@@ -3,7 +3,7 @@
 // lane.
 
 // maskAt returns the address of a group's mask from a step on.
-uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 128); }
+uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.segments * p.steps + step, 128); }
 
 // storedTwins returns two bits: which halves of a value are entries. It is value number `value` counted from row `row`
 // of values on, 64 a row.
@@ -22,7 +22,7 @@ float entries(uint group, uint r, uint j) {
         for (uint lane = 4 * (r & 7u); lane < 4 * (r & 7u) + 4; lane++)
             for (uint chain = 0; chain < 2; chain++) {
                 uint value = 32 * chain + lane;
-                for (uint s = firstPiece(split) * p.steps; s < firstPiece(split + 1) * p.steps; s++) {
+                for (uint s = firstSegment(split) * p.steps; s < firstSegment(split + 1) * p.steps; s++) {
                     uint word = Words(maskAt(group, s)).v[lane] >> chain;
                     for (uint i = 0; i < 16; i++) {
                         if ((word >> 2 * i & 1u) == 0) continue;

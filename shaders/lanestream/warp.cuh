@@ -138,7 +138,7 @@ struct Warp {
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
         if (stream.count == 0) return;
         source.begin(lane);
-        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, mask_slot = 0;
+        u32 wrap = stream.slots * stream.segment_bytes, slot = 0, mask_slot = 0;
         next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs: the last word that was taken
         u32 arriving = 0, parity = 0; // the slot of the next segment to wait for, and its barrier's parity
         auto wait = [&] {

@@ -22,7 +22,7 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint ROOM = 34; // rows of values that shared memory has room for, for each group
-layout(constant_id = 2) const uint PIECE = 17; // rows of values of a segment, at most
+layout(constant_id = 2) const uint SEGMENT = 17; // rows of values of a segment, at most
 // Rows of 128 bytes of shared memory: of two groups and 64 of B, or 16 for each subgroup's sums.
 layout(constant_id = 3) const uint ROWS = 136;
 
@@ -40,7 +40,7 @@ octets; // the same memory
 #include "chains.glsl"
 
 const uint B_AT = 2 * ROOM * 8; // the first octet of B
-const uint A_LOADS = (PIECE + 7) / 8; // octets of a segment that each of 64 invocations loads
+const uint A_LOADS = (SEGMENT + 7) / 8; // octets of a segment that each of 64 invocations loads
 const uint B_LOADS = STAGE / LOCAL;
 
 SUM sums[32]; // sums[8·i + t]: the i-th 16 rows, operation t
@@ -50,21 +50,21 @@ struct Rows {
     uvec4 v[B_LOADS];
 };
 
-uint pieceRows; // rows of values of a segment
+uint segmentRows; // rows of values of a segment
 uint octet, last; // the invocation's first octet of the stream's values; the last octet of all values
 uint room; // the group's first octet in shared memory
 
 // fetch starts loading segment j. All invocations load, needed or not, because the compiler waits for loads at the end
 // of a branch.
 void fetch(uint j) {
-    uint from = octet + j * pieceRows * 8;
+    uint from = octet + j * segmentRows * 8;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
         lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
 }
 
 // keep writes the segment that was loaded behind `others` segments of the group.
 void keep(uint others) {
-    uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + others * n + t;
+    uint t = gl_LocalInvocationIndex % 64, n = segmentRows * 8, to = room + others * n + t;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
         if (i * 64 + t < n) octets.v[to + i * 64] = lookahead[i];
 }
@@ -72,7 +72,7 @@ void keep(uint others) {
 // move drops the first segment: it moves the others to the front, and writes the one that was loaded behind them.
 // Invocations also read past the last segment, where B is.
 void move() {
-    uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + t;
+    uint t = gl_LocalInvocationIndex % 64, n = segmentRows * 8, to = room + t;
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[A_LOADS];
         [[unroll]] for (uint i = 0; i < A_LOADS; i++)
@@ -119,12 +119,12 @@ void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
 
 // multiply adds the product of one stream.
 void multiply(uint group, uint split, uvec2 b, uint across) {
-    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
-         steps = firstPiece(split + 1) * p.steps - first;
+    uint stream = group * p.splits + split, first = firstSegment(split) * p.steps,
+         steps = firstSegment(split + 1) * p.steps - first;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + gl_LocalInvocationIndex % 64, last = max(rowAt(streams()) * 8, 1) - 1;
-    pieceRows = pieceRowsAt(stream);
+    segmentRows = segmentRowsAt(stream);
     barrier();
     for (uint j = 0; j < p.window; j++) {
         fetch(j);
@@ -150,7 +150,7 @@ void multiply(uint group, uint split, uvec2 b, uint across) {
             n = 0;
             move();
             fetch(++j);
-            from -= pieceRows * 32;
+            from -= segmentRows * 32;
         }
     }
 }
