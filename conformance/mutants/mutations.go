@@ -99,7 +99,7 @@ var mutations = []mutation{
 	{"cpu", "lanestream forgets the remainder", "shaders/lanestream/cpu.go",
 		`g.addRemainder(r, sums, tmp)`, ``, streams, false},
 	{"cpu", "lanestream forgets the remainder where sums are not finite", "shaders/lanestream/cpu.go",
-		`at < g.restPtr[i+1]; at++ {`, `at+1 < g.restPtr[i+1]; at++ {`, streams, false},
+		`at < g.remainderPtr[i+1]; at++ {`, `at+1 < g.remainderPtr[i+1]; at++ {`, streams, false},
 	{"cpu", "lanestream takes fillers for entries", "shaders/lanestream/cpu.go",
 		`g.stored[at/32]>>(at%32)&1 != 0 {`, `g.stored[at/32]>>(at%32)&1 != 2 {`, streams, false},
 	{"cpu", "lanestream loads the values of a chunk too few", "shaders/lanestream/cpu.go",
