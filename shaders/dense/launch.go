@@ -16,7 +16,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	x := paramsOf(p)
 	x.words = bitWords(e)
 	if p.CCol {
-		p.Epilogue = p.Epilogue.Turned()
+		p.Epilogue = p.Epilogue.Transposed()
 	}
 	x.store = p.StoreWord()
 	if isLanes(v) {
@@ -33,7 +33,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	s := split(v, x, p.Caps)
 	if s.transposed() {
 		x = x.transposed()
-		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Turned()}.StoreWord()
+		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Transposed()}.StoreWord()
 	}
 	x.across, x.whole, x.splits = s.across, uint32(min(s.whole, 1<<32-1)), s.splits
 	groups, err := s.grid()
