@@ -13,7 +13,7 @@ const (
 	BlockCols  = 128
 	BlockDepth = 256
 
-	turnedCols = 32 // columns, at most, whose sums lie column by column
+	transposedCols = 32 // columns, at most, whose sums lie column by column
 )
 
 // places are the numbers of the places.
@@ -33,14 +33,14 @@ type Block[T formats.Value] struct {
 	depth int // places of the right operand
 
 	// The right operand's columns: those in lines, as they are or, if that is nil, in f32; and the others in f32.
-	b                    []T
-	wide                 []float32
-	turned               []float32
-	ld, ldWide, ldTurned int
+	b                        []T
+	wide                     []float32
+	transposed               []float32
+	ld, ldWide, ldTransposed int
 
 	right [BlockDepth * BlockCols]float32
 	rows  [BlockRows * BlockCols]float32
-	cols  [BlockRows / simd.VectorRows][turnedCols * simd.VectorRows]float32
+	cols  [BlockRows / simd.VectorRows][transposedCols * simd.VectorRows]float32
 	line  [BlockDepth * simd.Width]float32
 }
 
@@ -60,15 +60,15 @@ func (s *Block[T]) Right(b []T, ld, count int) {
 		return
 	}
 	if f32, ok := any(b).([]float32); ok {
-		s.turned, s.ldTurned = f32[s.lines:], ld
+		s.transposed, s.ldTransposed = f32[s.lines:], ld
 		return
 	}
 	s.loops.Lines(s.right[:], others, b[s.lines:], ld, count, others)
-	s.turned, s.ldTurned = s.right[:], others
+	s.transposed, s.ldTransposed = s.right[:], others
 }
 
-// RightTurned is Right for an operand whose columns are lines of b, ld elements apart.
-func (s *Block[T]) RightTurned(b []T, ld, count int) {
+// RightTransposed is Right for an operand whose columns are lines of b, ld elements apart.
+func (s *Block[T]) RightTransposed(b []T, ld, count int) {
 	n := Pad(s.n)
 	for j := 0; j < n; j += simd.Width {
 		lines := min(simd.Width, s.n-j)
@@ -77,7 +77,7 @@ func (s *Block[T]) RightTurned(b []T, ld, count int) {
 		simd.Turn(s.right[j:], n, s.line[:], BlockDepth, simd.Width, count)
 	}
 	s.depth, s.b, s.wide, s.ldWide = count, nil, s.right[:], n
-	s.turned, s.ldTurned = s.right[s.lines:], n
+	s.transposed, s.ldTransposed = s.right[s.lines:], n
 }
 
 // Add multiplies a panel of the left operand, vectors of simd.VectorRows values for the first places of the right one,
@@ -94,16 +94,16 @@ func (s *Block[T]) Add(p int, a []float32) {
 		}
 	}
 	if others := Pad(s.n) - s.lines; others > 0 {
-		simd.TurnedF32(s.cols[p][:others*simd.VectorRows], a, cols, s.turned, s.ldTurned, others)
+		simd.TurnedF32(s.cols[p][:others*simd.VectorRows], a, cols, s.transposed, s.ldTransposed, others)
 	}
 }
 
 // Row returns the sums of a row, which may be changed, and memory for as many more.
 func (s *Block[T]) Row(r int) (sums, tmp []float32) {
 	sums = s.rows[r*BlockCols:][:s.n]
-	turned := s.cols[r/simd.VectorRows][r%simd.VectorRows:]
+	transposed := s.cols[r/simd.VectorRows][r%simd.VectorRows:]
 	for j := range sums[min(s.n, s.lines):] {
-		sums[s.lines+j] = turned[simd.VectorRows*j]
+		sums[s.lines+j] = transposed[simd.VectorRows*j]
 	}
 	return sums, s.line[:s.n]
 }

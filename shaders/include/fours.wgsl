@@ -6,8 +6,8 @@ COLUMNS: how a workgroup's LOCAL invocations share its columns from base on. A s
 has all the columns; slices divide the sum. j is an invocation's columns, word the words of a row of B that it
 reads.
 
-FOUR: x, an invocation's columns of the row of B that begins at word `row`. JOIN: acc of a row of C; the first slice gets
-the total of all slices. */}}
+FOUR: x, an invocation's columns of the row of B that begins at word `row`. JOIN: acc of a row of C; the first slice
+gets the total of all slices. */}}
 {{- define "PAIR"}}fn pair(w: u32) -> vec2<f32> {
 {{if eq .ELEM "2"}}
     return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
