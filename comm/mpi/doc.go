@@ -6,7 +6,7 @@
 // would not know of the other ranks, and every process would take itself for the only one. SPMM_MPI_LIBRARY names a
 // library in place of the usual ones.
 //
-// Launcher tells whether the process was started as one of several ranks, from the environment alone.
+// Launcher reports whether the process was started as one of several ranks, from the environment alone.
 //
 // MPI is given C memory alone (comm.Memory): other buffers are copied. All calls but MPI_Abort come from the one thread
 // that initialised MPI: the library need not be thread-safe (MPI_THREAD_FUNNELED). While a call waits, other goroutines

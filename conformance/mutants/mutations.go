@@ -27,7 +27,7 @@ func (m *mutation) apply(text string) (string, error) {
 	return strings.Replace(text, m.old, m.new, 1), nil
 }
 
-// compiled tells whether the file is compiled by tools/shadergen.
+// compiled reports whether the file is compiled by tools/shadergen.
 func (m *mutation) compiled() bool {
 	return strings.HasSuffix(m.file, ".comp") || strings.HasSuffix(m.file, ".glsl")
 }

@@ -15,8 +15,8 @@ import (
 // Decode returns exactly the matrix that was encoded. The arrays must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
-// other arrays.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// all other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded {
 	out := *m
 	out.Values = nil

@@ -17,7 +17,7 @@ import (
 // Encode keeps room behind the values for a COO remainder of 1/remainderShare of them; a larger one is copied.
 const remainderShare = 64
 
-// Options say how a matrix is packed.
+// Options are the options of Encode.
 type Options struct {
 	// Layout is Places, Pairs or ByDensity. The default is Places.
 	Layout int

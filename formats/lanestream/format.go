@@ -30,7 +30,7 @@ func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encod
 		Window: o["window"], RingRows: o["ring-rows"]})
 }
 
-// Fields names the arrays, in lower case.
+// Fields returns the arrays under their names in lower case.
 func (m *Matrix[T]) Fields() formats.Fields {
 	return formats.Fields{
 		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
@@ -51,13 +51,13 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "lanestream".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns 64.

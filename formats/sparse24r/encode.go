@@ -66,7 +66,7 @@ func split[T formats.Value](a *formats.CSR[T]) (pairs, remainder *formats.CSR[T]
 	return pairs, remainder
 }
 
-// exceeds tells whether entry e of row i has two entries of its group before it.
+// exceeds reports whether entry e of row i has two entries of its group before it.
 func exceeds[T formats.Value](a *formats.CSR[T], i int, e int64) bool {
 	return e-pair >= a.RowPtr[i] && a.ColIdx[e-pair]/group == a.ColIdx[e]/group
 }
@@ -103,8 +103,8 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	return a
 }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
-// other arrays.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// all other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded {
 	out := *m
 	out.Pairs.Values, out.Remainder.Values = nil, nil

@@ -46,13 +46,13 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "sparse24r".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns 1: rows share what is fetched for the remainder only.
