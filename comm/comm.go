@@ -1,18 +1,20 @@
-// Package comm is how the ranks of a job exchange data. Ranks are processes on one machine or many; each holds a share
-// of a matrix.
+// Package comm exchanges data between the ranks of a job. Ranks are processes on one machine or many; each holds a
+// share of a matrix.
 //
 // Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with
-// goroutines, for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.
+// goroutines, for tests and for a job of one rank. Package commtest is the contract as code, which the tests of every
+// implementation run.
 //
-// DeviceComm is the same between the memories of the ranks' devices: comm/nccl, or Staged, through the host's.
+// DeviceComm exchanges data between the memories of the ranks' devices. comm/nccl implements it, and Staged, which goes
+// through the host's memory.
 //
-// All operations are collective: every rank of a Comm calls the same ones in the same order, and each returns when this
-// rank's part is done. Data are bytes, counted in items of a size that the caller names. What is reduced are integers
-// alone: their sums do not depend on the order in which an implementation adds them, so that results have the same bits
-// for any number of ranks.
+// All operations are collective: every rank of a Comm calls the same operations in the same order. A call returns when
+// this rank's part of the operation is done. Data are bytes, counted in items of a size that the caller gives.
+// Reductions are of integers only, whose sums do not depend on the order in which an implementation adds them. So
+// results have the same bits for any number of ranks.
 //
-// An error of an operation leaves ranks out of step. Whoever gets one ends the job with Abort, or the other ranks wait
-// for ever. Agree turns an error of one rank's own into one that all ranks return.
+// After an error of an operation ranks are out of step. A rank that gets one must end the job with Abort, or the other
+// ranks wait for ever. If one rank has an error of its own, Agree has all ranks return one.
 package comm
 
 import (
