@@ -1,4 +1,4 @@
-// Epilogues: what becomes of alpha·A·B + beta·C on its way to memory.
+// Epilogues: a bias and an activation, applied to alpha·A·B + beta·C when it is stored.
 
 package spec
 
@@ -95,10 +95,9 @@ func (e Epilogue) word() uint32 {
 	return uint32(e.Bias)<<2 | uint32(e.Activation)<<4 | e.BiasShift<<8
 }
 
-// WithEpilogues gives the variants for CUDA code for epilogues, which EPILOGUE stands for in their sources, and returns
-// them. A variant that splits tells of gets a second form for it, `_epilogue`, and has none itself: with it, ptxas
-// schedules some kernels' loops up to a fifth slower, whether it is called or inline. All others have it in their one
-// form.
+// WithEpilogues returns the variants, those for CUDA with code for epilogues (EPILOGUE in their sources). A variant for
+// which splits returns true gets a second form with that code, `_epilogue`, because ptxas schedules some kernels' loops
+// up to a fifth slower if they contain it, called or inline. All other variants have the code in their only form.
 func WithEpilogues(vs []*Variant, splits func(*Variant) bool) []*Variant {
 	for _, v := range vs {
 		if v.Code != backend.CodePTX {
