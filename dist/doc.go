@@ -9,8 +9,8 @@
 //
 // # The same bits on any number of ranks
 //
-// In reproducible mode C has the bits that one process computes, and in fast mode too with format csr, which "auto"
-// takes, on devices of one kind. For the same bits,
+// In reproducible mode C has the same bits as in one process. In fast mode it has them with format csr, which "auto"
+// chooses, on devices of one kind. The reasons are:
 //
 //   - the columns of a share are renumbered in ascending order of the whole matrix's, with the rank's own rows of B in
 //     place among those that it receives, so that every row is summed in the same order;

@@ -25,7 +25,7 @@
 // bytes for each warp.
 
 #define HOPPER
-#define BUFFER_BYTES 16512 // for lanestream.cuh's StageBuffer, which this kernel does not use
+#define BUFFER_BYTES 16512 // lanestream.cuh needs it; this kernel uses only StageBuffer's static functions
 #define FIRST_SEGMENT first_segment
 #include "ordered.cuh"
 #include "pairs.cuh"
@@ -347,8 +347,8 @@ struct Work {
         }
     }
 
-    // produce: body of the producer warp. Columns of B and groups of A past the matrix are not loaded: what they give
-    // is never stored.
+    // produce: body of the producer warp. Columns of B and groups of A past the matrix are not loaded: their results
+    // are never stored.
     __device__ __forceinline__ void produce(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
         for (u32 i = cluster; i < work_tiles; i += clusters) {

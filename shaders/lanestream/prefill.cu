@@ -15,7 +15,7 @@
 // Dynamic shared memory: SHARED_BYTES + 1792 bytes.
 
 #define HOPPER
-#define BUFFER_BYTES 16512 // for lanestream.cuh's StageBuffer, which this kernel does not use
+#define BUFFER_BYTES 16512 // lanestream.cuh needs it; this kernel uses only StageBuffer's static functions
 #include "ordered.cuh"
 #include "../include/hopper_registers.cuh"
 
@@ -114,7 +114,7 @@ struct Work {
         barrier_fence();
     }
 
-    // produce_b: body of the producer warp of B. Columns past the matrix are not loaded: what they give is never
+    // produce_b: body of the producer warp of B. Columns past the matrix are not loaded: their results are never
     // stored.
     __device__ __forceinline__ void produce_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
