@@ -22,8 +22,14 @@
 //
 // Columns N to ldq are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
 //
+// or, for kernels on warpgroup matrix instructions (Layout.Planes; on CUDA), bytes, modulo the first of rfx.Moduli or at
+// p = 15 digits:
+//
+//	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
+//	                 in which 16-byte chunk c is at c xor the column mod 8
+//
 // Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
-// them and quantises, or does phase 2, to digits. There are no atomics, though here order would not matter.
+// them and quantises, or does phase 2, to digits, or residues.cu. There are no atomics, though here order would not matter.
 package quantise
 
 import (
@@ -45,7 +51,7 @@ var files embed.FS
 var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}),
+		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}), residues,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -56,6 +62,17 @@ var Program = &spec.Program{
 	},
 }
 
+// residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
+var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
+	Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "residues.cu"}})
+
+// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
+const (
+	Depth        = 128
+	residuesCols = 16
+	most         = 16 // planes
+)
+
 // params is the parameter block.
 type params struct {
 	phase    uint32
@@ -65,7 +82,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	across   uint32 // lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the moduli, 0 for digits.
+	across uint32
 }
 
 // digits marks variants that have phase 2.
@@ -87,6 +105,7 @@ type Layout struct {
 	Chunks int
 	P      rfx.P
 	Digits bool // rows are of digits of 8 bits
+	Planes int  // if positive: bytes of an element, in planes, which are residues unless Digits
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -111,14 +130,27 @@ func NewDigits(k, n int, p rfx.P) Layout {
 	return l
 }
 
+// NewPlanes is NewLayout for bytes in planes: residues modulo the first of rfx.Moduli, or digits.
+func NewPlanes(k, n int, p rfx.P, planes int, digits bool) Layout {
+	l := NewLayout(k, n, p)
+	l.Planes, l.Digits = planes, digits
+	return l
+}
+
+// Blocks returns how many times Depth rows there are.
+func (l Layout) Blocks() int { return spec.Ceil(l.K, Depth) }
+
 // chunk returns the rows of a part of a column.
 func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks) }
 
 // First returns the first word of the rows.
 func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
-// Row returns the words of a row.
+// Row returns the words of a row; those that it takes, where rows do not lie one by one.
 func (l Layout) Row() int {
+	if l.Planes > 0 {
+		return l.LD / 4 * l.Planes
+	}
 	if l.Digits {
 		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
 	}
@@ -126,7 +158,13 @@ func (l Layout) Row() int {
 }
 
 // Bytes returns the size of the result, at least 16.
-func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.K)*int64(l.Row()))) }
+func (l Layout) Bytes() int64 {
+	rows := l.K
+	if l.Planes > 0 {
+		rows = l.Blocks() * Depth
+	}
+	return max(16, 4*(int64(l.First())+int64(rows)*int64(l.Row())))
+}
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
 // apart, a multiple of 8. Columns past N may hold anything. The first pass finds ranges; it is
@@ -150,10 +188,26 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if v.Code == backend.CodePTX {
 		ranges = phase(0, l.chunk(), 8, 16)
 	}
-	if l.Digits {
+	switch {
+	case l.Planes > 0:
+		values = l.planes(t, ldb)
+	case l.Digits:
 		values = phase(2, rowsOf(l, 64), 8, 16)
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
+}
+
+// planes is the pass of residues.cu.
+func (l Layout) planes(t dtype.Type, ldb int) spec.Pass {
+	moduli := l.Planes
+	if l.Digits {
+		moduli = 0
+	}
+	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
+		Params: spec.Block(params{
+			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
+			chunks: uint32(l.Chunks), across: uint32(moduli),
+		})}
 }
 
 // spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
@@ -187,10 +241,15 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return err
 	}
 	switch {
-	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) || l.K < 0 || l.N < 0:
+	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && (l.Planes <= 0 || l.Planes > most ||
+		l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
-	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
+	case l.Planes > 0 && l.Digits && l.Planes != 2:
+		return fmt.Errorf("%d digits in planes", l.Planes)
+	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
+	case l.Planes > 0 && v.Code != residues.Code:
+		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

@@ -109,6 +109,16 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if v.Const("DIGITS") > 0 && p < rfx.P47 {
 		check(t, dev, v, quantise.NewDigits(k, n, p), b)
 	}
+	if dev.Caps().Code == backend.CodePTX {
+		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, dev, v, quantise.NewPlanes(k, n, p, moduli, false), b)
+		if p == rfx.P15 {
+			check(t, dev, v, quantise.NewPlanes(k, n, p, 2, true), b)
+		}
+	}
 }
 
 func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l quantise.Layout, b *formats.Dense[T]) {
@@ -131,6 +141,10 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 			t.Fatalf("p=%d %v: range of column %d is %x, want %x", p, formats.TypeOf[T](), j, uint32(got), uint32(want))
 		}
 	}
+	if l.Planes > 0 {
+		checkPlanes(t, l, q[4*l.First():], b, cols)
+		return
+	}
 	for i := range k {
 		formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
 		row := words[l.First()+i*l.Row():][:l.Row()]
@@ -141,6 +155,40 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 			}
 			if got := stored(row, l, j); got != want {
 				t.Fatalf("p=%d %v: element (%d, %d), %g, is %d, want %d", p, formats.TypeOf[T](), i, j, x[j], got, want)
+			}
+		}
+	}
+}
+
+// checkPlanes holds the residues or digits of every element, and zeros behind the last row and column, against package
+// rfx.
+func checkPlanes[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b *formats.Dense[T], cols []rfx.Range) {
+	t.Helper()
+	part := rfx.NewResidues(l.Planes).B
+	if l.Digits {
+		part = func(q int64, i int) int8 {
+			d := make([]int32, 2)
+			rfx.Digits(d, q, 8)
+			return int8(d[i])
+		}
+	}
+	x := make([]float32, b.LD)
+	for i := range l.Blocks() * quantise.Depth {
+		if i < b.Rows {
+			formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
+		}
+		for j := range l.LD {
+			q := int64(0)
+			if i < b.Rows && j < b.Cols && rfx.IsFinite(x[j]) {
+				q = rfx.Quantise(x[j], l.P.L(cols[j].E()))
+			}
+			for m := range l.Planes {
+				at := ((m*l.Blocks()+i/128)*l.LD+j)*128 + (i/16%8^j%8)*16 + i%16
+				want, x := part(q, m), int8(got[at])
+				if x != want && (l.Digits || (int(x)-int(want))%rfx.Moduli[m] != 0) { // any residue of an integer will do
+					t.Fatalf("p=%d %v: byte %d of element (%d, %d), %d, is %d, want %d", l.P, formats.TypeOf[T](), m, i, j, q,
+						x, want)
+				}
 			}
 		}
 	}
