@@ -107,7 +107,7 @@ void main() {
             lefts[n] = fetch(l, n, ROWS, row, k + STEP);
         [[unroll]] for (uint n = 0; n < RIGHTS; n++)
             rights[n] = fetch(r, n, COLS, col, k + STEP);
-        [[unroll]] for (uint e = 0; e < STEP; e += TK) {
+        for (uint e = 0; e < STEP; e += TK) {
             OPERAND_B y[ACROSS];
             [[unroll]] for (uint j = 0; j < ACROSS; j++) {
                 uint line = across + j * TN;

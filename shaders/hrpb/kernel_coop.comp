@@ -167,7 +167,7 @@ void put(uint h) {
 }
 
 void multiply(uint h) {
-    [[unroll]] for (uint k = 0; k < BLOCK; k += TK) {
+    for (uint k = 0; k < BLOCK; k += TK) {
         uint b = h * STAGE + k * B_ROW + gl_SubgroupID * (OCTETS / SUBS), v = h * STAGE + BLOCK * B_ROW + k * A_ROW;
         [[unroll]] for (uint r = 0; r < DOWN; r++) {
             OPERAND_A x;

@@ -102,7 +102,7 @@ void main() {
             if (s >= 1 && t < length * A_ROW && from < a.count * A_ROW) values[i] = Octets(a.values).v[from];
         }
         if (s < 2 || !busy) continue;
-        [[unroll]] for (uint k = 0; k < STAGE; k += TK) {
+        for (uint k = 0; k < STAGE; k += TK) {
             uint b = stage + (slice * STAGE + k) * pitch + part * (COLS / SUBS / 8);
             uint v = stage + length * pitch + (slice * STAGE + k) * A_ROW;
             OPERAND_A x;

@@ -104,7 +104,7 @@ void main() {
                 values[i] = Octets(at(a.values, k, p.tall * 2)).v[r0 / 8 + to % A_ROW];
         }
         if (s < 2 || !busy) continue;
-        [[unroll]] for (uint k = 0; k < STAGE; k += TK) {
+        for (uint k = 0; k < STAGE; k += TK) {
             uint b = stage + k * B_PITCH + sub * (B_ROW / SUBS), v = stage + STAGE * B_PITCH + k * A_PITCH;
             OPERAND_A x;
             OPERAND_B y;
