@@ -148,7 +148,7 @@ func (j *job) checkScalars(prec dtype.Type) error {
 	return nil
 }
 
-// setup is what a job knows before it multiplies.
+// setup has the findings of a job from before it multiplies.
 type setup struct {
 	job  *job
 	r    *ranks

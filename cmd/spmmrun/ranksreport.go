@@ -52,9 +52,9 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing, product
 	us := func(d time.Duration) float64 { return us(d) / float64(products) }
 	mine, err := json.Marshal(rankReport{
 		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: int64(i.Rows), NNZ: i.NNZ,
-		InnerNNZ: i.Inner,
-		Sent:     t.Sent / int64(products), Received: t.Received / int64(products), TotalUS: us(t.Host), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
-		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap),
+		InnerNNZ: i.Inner, Sent: t.Sent / int64(products), Received: t.Received / int64(products),
+		TotalUS: us(t.Host), RangesUS: us(t.Ranges), PackUS: us(t.Pack), ExchangeUS: us(t.Exchange),
+		ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap),
 	})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ type task[T formats.Value, S oracle.Number] interface {
 	measure(ctx context.Context, e spmm.Epilogue, c *formats.Dense[S], p *progress) (timings, spmm.Timing, error)
 	// report describes the job and the times.
 	report(ctx context.Context, e spmm.Epilogue, ts timings, last spmm.Timing, p *progress) (*report, error)
-	// claim is what is to be verified of C.
+	// claim says how C is to be verified.
 	claim(c *formats.Dense[S]) (claim[S], error)
 	Close() error
 }

@@ -21,7 +21,7 @@ func sampleSize(nnz int64, rows, ranks int) int64 {
 	return 1 + int64(sampleProducts/float64(ranks)/(1+float64(nnz)/float64(max(1, rows))))
 }
 
-// claim is what is verified: that c is the answer to a problem.
+// claim says that c is the answer to a problem, which is verified.
 type claim[S oracle.Number] struct {
 	problem oracle.ProblemOf[S]
 	c       *formats.Dense[S]
@@ -62,7 +62,7 @@ func (x *claim[S]) verify(ctx context.Context, bits int) (*verifyReport, error) 
 		return nil, err
 	}
 	v := &verifyReport{Checked: r.Checked, MaxRatio: finite(r.MaxRatio), OK: r.OK()}
-	if one, is := any(x).(*claim[float32]); bits != 0 && is { // right is then what the mode defines, however far from exact
+	if one, is := any(x).(*claim[float32]); bits != 0 && is { // the mode defines what is right, however far from exact
 		if v, err = verifyBits(ctx, one, bits); err != nil {
 			return nil, err
 		}
