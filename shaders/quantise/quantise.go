@@ -22,8 +22,13 @@
 //
 // Columns N to ldq are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
 //
+// or, for kernels that multiply residues (Layout.Moduli; on CUDA), bytes modulo the first of rfx.Moduli:
+//
+//	128 × ldq bytes  for each modulus, for each 128 rows of B: the rows' residues of each column, side by side, in
+//	                 which 16-byte chunk c is at c xor the column mod 8
+//
 // Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
-// them and quantises, or does phase 2, to digits. There are no atomics, though here order would not matter.
+// them and quantises, or does phase 2, to digits, or residues.cu. There are no atomics, though here order would not matter.
 package quantise
 
 import (
@@ -45,7 +50,7 @@ var files embed.FS
 var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}),
+		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}), residues,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -56,6 +61,17 @@ var Program = &spec.Program{
 	},
 }
 
+// residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
+var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
+	Unit: spec.Unit{Source: "residues.cu"}})
+
+// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
+const (
+	Depth        = 128
+	residuesCols = 16
+	most         = 16 // moduli
+)
+
 // params is the parameter block.
 type params struct {
 	phase    uint32
@@ -65,7 +81,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	across   uint32 // lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. The moduli in residues.cu.
+	across uint32
 }
 
 // digits marks variants that have phase 2.
@@ -87,6 +104,7 @@ type Layout struct {
 	Chunks int
 	P      rfx.P
 	Digits bool // rows are of digits of 8 bits
+	Moduli int  // of residues, if positive
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -111,14 +129,27 @@ func NewDigits(k, n int, p rfx.P) Layout {
 	return l
 }
 
+// NewResidues is NewLayout for residues modulo the first of rfx.Moduli.
+func NewResidues(k, n int, p rfx.P, moduli int) Layout {
+	l := NewLayout(k, n, p)
+	l.Moduli = moduli
+	return l
+}
+
+// Blocks returns how many times Depth rows there are.
+func (l Layout) Blocks() int { return spec.Ceil(l.K, Depth) }
+
 // chunk returns the rows of a part of a column.
 func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks) }
 
 // First returns the first word of the rows.
 func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
-// Row returns the words of a row.
+// Row returns the words of a row; those that it takes, where rows do not lie one by one.
 func (l Layout) Row() int {
+	if l.Moduli > 0 {
+		return l.LD / 4 * l.Moduli
+	}
 	if l.Digits {
 		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
 	}
@@ -126,7 +157,13 @@ func (l Layout) Row() int {
 }
 
 // Bytes returns the size of the result, at least 16.
-func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.K)*int64(l.Row()))) }
+func (l Layout) Bytes() int64 {
+	rows := l.K
+	if l.Moduli > 0 {
+		rows = l.Blocks() * Depth
+	}
+	return max(16, 4*(int64(l.First())+int64(rows)*int64(l.Row())))
+}
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
 // apart, a multiple of 8. Columns past N may hold anything. The first pass finds ranges; it is
@@ -153,7 +190,19 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if l.Digits {
 		values = phase(2, rowsOf(l, 64), 8, 16)
 	}
+	if l.Moduli > 0 {
+		values = l.residues(t, ldb)
+	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
+}
+
+// residues is the pass of residues.cu.
+func (l Layout) residues(t dtype.Type, ldb int) spec.Pass {
+	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
+		Params: spec.Block(params{
+			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
+			chunks: uint32(l.Chunks), across: uint32(l.Moduli),
+		})}
 }
 
 // spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
@@ -187,10 +236,13 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return err
 	}
 	switch {
-	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) || l.K < 0 || l.N < 0:
+	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewResidues(l.K, l.N, l.P, l.Moduli) ||
+		l.K < 0 || l.N < 0 || l.Moduli < 0 || l.Moduli > most:
 		return fmt.Errorf("not a layout: %+v", l)
 	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
+	case l.Moduli > 0 && v.Code != residues.Code:
+		return fmt.Errorf("residues on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

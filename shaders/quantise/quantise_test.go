@@ -109,6 +109,13 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if v.Const("DIGITS") > 0 && p < rfx.P47 {
 		check(t, dev, v, quantise.NewDigits(k, n, p), b)
 	}
+	if dev.Caps().Code == backend.CodePTX {
+		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, dev, v, quantise.NewResidues(k, n, p, moduli), b)
+	}
 }
 
 func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l quantise.Layout, b *formats.Dense[T]) {
@@ -131,6 +138,10 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 			t.Fatalf("p=%d %v: range of column %d is %x, want %x", p, formats.TypeOf[T](), j, uint32(got), uint32(want))
 		}
 	}
+	if l.Moduli > 0 {
+		checkResidues(t, l, q[4*l.First():], b, cols)
+		return
+	}
 	for i := range k {
 		formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
 		row := words[l.First()+i*l.Row():][:l.Row()]
@@ -141,6 +152,31 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 			}
 			if got := stored(row, l, j); got != want {
 				t.Fatalf("p=%d %v: element (%d, %d), %g, is %d, want %d", p, formats.TypeOf[T](), i, j, x[j], got, want)
+			}
+		}
+	}
+}
+
+// checkResidues holds the residues of every element, and zeros behind the last row and column, against package rfx.
+func checkResidues[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b *formats.Dense[T], cols []rfx.Range) {
+	t.Helper()
+	r := rfx.NewResidues(l.Moduli)
+	x := make([]float32, b.LD)
+	for i := range l.Blocks() * quantise.Depth {
+		if i < b.Rows {
+			formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
+		}
+		for j := range l.LD {
+			q := int64(0)
+			if i < b.Rows && j < b.Cols && rfx.IsFinite(x[j]) {
+				q = rfx.Quantise(x[j], l.P.L(cols[j].E()))
+			}
+			for m := range l.Moduli {
+				at := ((m*l.Blocks()+i/128)*l.LD+j)*128 + (i/16%8^j%8)*16 + i%16
+				if want := r.B(q, m); int8(got[at]) != want {
+					t.Fatalf("p=%d %v: element (%d, %d), %d, modulo %d is %d, want %d", l.P, formats.TypeOf[T](), i, j, q,
+						rfx.Moduli[m], int8(got[at]), want)
+				}
 			}
 		}
 	}

@@ -10,8 +10,11 @@ const MaxLongest = 1 << 15
 
 // PackWith is Encode with the rows, or panels, in segments of longest entries, or vectors.
 func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Packed, error) {
-	if kind(v) != Rows {
-		return packPanels(a, v, min(longest, mostVectors))
+	switch kind(v) {
+	case Rows:
+		return pack(a, PrecisionOf(v), longest), nil
+	case Residues:
+		return packResidues(a, PrecisionOf(v))
 	}
-	return pack(a, PrecisionOf(v), longest), nil
+	return packPanels(a, v, min(longest, mostVectors))
 }

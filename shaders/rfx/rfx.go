@@ -10,7 +10,8 @@
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
-//	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow
+//	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
+//	                (CUDA 9.0; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
@@ -58,7 +59,7 @@ var Format = &spec.Format{
 			"c u32 written", "part u32 written"),
 		Params: spec.Params[params](), Variants: variants, Files: files,
 	},
-	Encode: encode, Launch: launch,
+	Encode: encode, Launch: launch, Suited: suited,
 }
 
 // params is the parameter block.
@@ -104,7 +105,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels())
+var variants = slices.Concat(byRows(), byPanels(), byResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -125,19 +126,26 @@ func byRows() []*spec.Variant {
 	return vs
 }
 
-// Kind says whether a matrix is encoded in rows or panels.
+// Kind says how a matrix is encoded.
 type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
-// integers; panels of rows in the order of format tiledcsr.
+// integers; panels of rows in the order of format tiledcsr; residues of all elements, for warpgroup matrix
+// instructions.
 const (
 	Rows Kind = iota
 	Panels
 	Shuffled
+	Residues
 )
 
 // kindFormats are the formats that the kinds have their rows or panels from.
-var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format()}
+var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
+	"dense"}
+
+var kindNames = [...]string{"rows", "panels", "shuffled panels", "residues"}
+
+func (k Kind) String() string { return kindNames[k] }
 
 // Format names the format that a kind has its rows or panels from.
 func (k Kind) Format() string { return kindFormats[k] }
@@ -157,6 +165,8 @@ func kind(v *spec.Variant) Kind {
 		return Rows
 	case panelsKind:
 		return Panels
+	case residuesKind:
+		return Residues
 	}
 	return Shuffled
 }
@@ -171,8 +181,7 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants for %s at p = %d: %w",
-		[...]string{"rows", "panels", "shuffled panels"}[k], p, backend.ErrUnsupported)
+	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants for %v at p = %d: %w", k, p, backend.ErrUnsupported)
 }
 
 // Split says for what a matrix is encoded, and how its rows or panels are shared out: the Format of matrices that this
@@ -183,8 +192,9 @@ type Split struct {
 	Type  dtype.Type
 	V     int    // rows of a panel; 0: there are none
 	Items uint32 // panels and segments of panels
-	// Columns is the word of the array rows at which the entries' columns begin.
-	Columns uint32
+	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table.
+	Columns, Table uint32
+	Moduli         int // of residues; 0: there are none
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -211,19 +221,25 @@ var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFo
 
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	p := PrecisionOf(v)
-	if kind(v) != Rows {
-		return packPanels(a, v, 0)
+	switch kind(v) {
+	case Rows:
+		return pack(a, p, longestRow(a)), nil
+	case Residues:
+		return packResidues(a, p)
 	}
-	return pack(a, p, longestRow(a)), nil
+	return packPanels(a, v, 0)
 }
 
 // Layout is how a variant takes a B of k×n in fixed point.
 func Layout(v *spec.Variant, k, n int) quantise.Layout {
 	p := PrecisionOf(v)
-	if kind(v) != Rows {
-		return quantise.NewDigits(k, n, p)
+	switch kind(v) {
+	case Rows:
+		return quantise.NewLayout(k, n, p)
+	case Residues:
+		return quantise.NewResidues(k, n, p, moduliOf(k, p))
 	}
-	return quantise.NewLayout(k, n, p)
+	return quantise.NewDigits(k, n, p)
 }
 
 // launch says how a variant multiplies with a B that kernel quantise brought to its Layout.
@@ -232,6 +248,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	q := Layout(v, p.K, p.N)
 	if err := check(v, e, p, q); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
+	}
+	if m.Moduli > 0 {
+		return launchResidues(v, e, p, q)
 	}
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Pieces)*int64(q.LD)*16)}
 	phase := func(v *spec.Variant, number, heavy, pieces uint32, items int64, s shape) error {
@@ -276,8 +295,8 @@ func ofRows(v *spec.Variant) *spec.Variant {
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Split)
 	switch {
-	case PrecisionOf(v) != m.P || panelRows(v) != m.V:
-		return fmt.Errorf("a matrix encoded for p = %d and panels of %d rows", m.P, m.V)
+	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Moduli > 0):
+		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d moduli", m.P, m.V, m.Moduli)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
