@@ -28,6 +28,5 @@ func Compare(ctx context.Context, dev *Device, a formats.Encoded, o Options) ([]
 	if err != nil {
 		return nil, err
 	}
-	ps, err := plan.Compare(ctx, d, a, opt)
-	return packings(ps), err
+	return plan.Compare(ctx, d, a, opt)
 }

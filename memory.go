@@ -9,7 +9,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -21,7 +20,7 @@ func init() {
 		if operand == nil {
 			return nil
 		}
-		one, _ := many.OneTensor(tensorOf(operand.(Operand)))
+		one, _ := tensor.One(tensorOf(operand.(Operand)))
 		return one
 	}
 }
@@ -30,7 +29,7 @@ func init() {
 // a row to the next: for programs that use package backend, or exchange it with other devices. It is valid until Close
 // of the tensor.
 func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) {
-	one, err := many.OneTensor(tensorOf(t))
+	one, err := tensor.One(tensorOf(t))
 	if one == nil {
 		return nil, 0, cmp.Or(err, errors.New("the tensor is missing"))
 	}

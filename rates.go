@@ -86,6 +86,5 @@ func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Dur
 	if err != nil {
 		return Bound{}, err
 	}
-	b, err := p.p.Observe(ctx, n, out, took, ep)
-	return Bound(b), err
+	return p.p.Observe(ctx, n, out, took, ep)
 }

@@ -219,7 +219,7 @@ func (q *part) info() spmm.PlanInfo {
 	if q.current == nil {
 		return spmm.PlanInfo{}
 	}
-	return spmm.PlanInfo(q.current.Describe())
+	return q.current.Describe()
 }
 
 // place brings the part to the device, for a precision if that is known.
@@ -283,8 +283,8 @@ func (q *part) start(ctx context.Context, x product, b *tensor.Tensor) (s starte
 	}
 	c, e := x.c, x.epilogue
 	if !q.all {
-		if e.RowBias != nil {
-			copied(q.bias, e.RowBias, q.from())
+		if bias, _ := tensor.One(e.RowBias); bias != nil {
+			copied(q.bias, bias, q.from())
 			e.RowBias = q.bias
 		}
 		if x.beta != 0 {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -207,7 +208,7 @@ func (c *Candidate) hollow(a *work.Matrix) bool {
 // predict predicts the variant that multiplies where the matrix, or a sample of it, is packed as enc, the whole matrix
 // having these stats.
 func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats,
-	items int64) (model.Bound, time.Duration) {
+	items int64) (api.Bound, time.Duration) {
 	if enc != nil {
 		whole := *enc
 		whole.Stats, whole.Items = s, items

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -130,7 +131,7 @@ func TestStream(t *testing.T) {
 				for range 2 {
 					got := append([]byte(nil), c.Data...)
 					w.Data = got
-					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, many.Epilogue{})
+					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, launch.Epilogue{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -195,7 +196,7 @@ func TestStreamColumns(t *testing.T) {
 	if most := g.Describe().Columns; most < 8 || most >= n {
 		t.Errorf("%d columns at a time", most)
 	}
-	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), many.Epilogue{}); err != nil {
+	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), launch.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range c.Data {
@@ -216,7 +217,7 @@ func TestStreamColumns(t *testing.T) {
 		}
 	}
 	if _, err := many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"},
-		many.Sharing{Memory: limit, Split: work.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+		many.Sharing{Memory: limit, Split: api.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

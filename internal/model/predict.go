@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/simd"
@@ -33,7 +34,7 @@ type Predictor struct {
 // Time predicts a kernel's variant whose packing has these stats and shares its work out in this many items. Data come
 // from memory, and then the units are busy, all of them as long as their share takes, or one with the longest work
 // item.
-func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
+func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (api.Bound, time.Duration) {
 	c, _ := p.Model.Cost(kernel, v.Name)
 	b, t := p.TimeAt(c, v, s, items)
 	if f := p.Model.Correction(kernel, v.Name).Factor(); f != 1 {
@@ -43,7 +44,7 @@ func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items 
 }
 
 // TimeAt predicts a variant of a given cost, without a correction.
-func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
+func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (api.Bound, time.Duration) {
 	k, from := p.Model.kind()
 	if n := int64(v.Together); n > 1 {
 		s.Gathers, items = s.Gathers/n, (items+n-1)/n

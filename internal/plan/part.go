@@ -6,10 +6,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -22,13 +22,13 @@ func Bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 // MultiplyTogether is Multiply that calls copied once b and c have been copied to the device, before anything is
 // written to c.
 func (p *Plan) MultiplyTogether(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
-	e launch.Epilogue, copied func() error) (backend.Timing, error) {
+	e launch.Epilogue, copied func() error) (api.Timing, error) {
 	return p.multiply(ctx, alpha, b, beta, c, e, copied)
 }
 
 // StartRepeated is Start of the same multiplication a number of times.
-func (p *Plan) StartRepeated(ctx context.Context, times int, alpha float64, b *tensor.Tensor, beta float64,
-	c *tensor.Tensor, e launch.Epilogue) (backend.Pending, error) {
+func (p *Plan) StartRepeated(ctx context.Context, times int, alpha float64, b tensor.Operand, beta float64,
+	c tensor.Operand, e launch.Epilogue) (backend.Pending, error) {
 	return p.start(ctx, times, alpha, b, beta, c, e)
 }
 
@@ -39,11 +39,11 @@ func (p *Plan) Recordable() error { return p.exec.Recordable() }
 func (p *Plan) MayChange(ctx context.Context) error { return p.mayChange(ctx) }
 
 // TakeStreamed returns how the time of the last product was spent, if the matrix is not on the device, once.
-func (p *Plan) TakeStreamed() stream.Timing {
+func (p *Plan) TakeStreamed() api.Streamed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.streamed
-	p.streamed = stream.Timing{}
+	p.streamed = api.Streamed{}
 	return t
 }
 

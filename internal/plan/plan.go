@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
@@ -20,37 +21,15 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
-	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Info describes a prepared matrix.
-type Info struct {
-	Rows, Cols int
-	NNZ        int64
-	Format     string
-	Variant    string        // that the matrix is packed for
-	Kernel     string        // that multiplies by as many columns as the matrix was prepared for, such as "hopper 128×192"
-	Why        string        // reads behind "because": what made it this variant
-	Precision  dtype.Type    // what products are computed with
-	Quantised  dtype.Type    // of A's values, S8 or E4M3; Invalid: they are of Precision
-	Stats      formats.Stats // of the encoded matrix
-	EncodeTime time.Duration // packing on the host
-	UploadTime time.Duration
-	Panels     int // that are copied to the device for each product; 0: all of the matrix is there
-
-	// Where the matrix is on several devices, or the memory that it may use was given:
-	Split    work.Split // ByColumns or ByRows
-	WhySplit string     // reads behind "because"
-	Columns  int        // the most that tensors may have; 0: any number, as far as is known
-}
-
 // Plan is a sparse matrix on a device. Its methods may be called from any goroutine; multiplications
 // run one after another.
 type Plan struct {
-	Info
+	api.PlanInfo
 	dev      *device.Device
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
@@ -62,7 +41,7 @@ type Plan struct {
 	launcher *launch.Launcher
 	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
-	streamed stream.Timing // the last product, where the matrix is not on the device
+	streamed api.Streamed // the last product, where the matrix is not on the device
 
 	shapesKey, shapesCached [2]tensor.Shape // of the last call of Shapes
 }
@@ -117,7 +96,7 @@ func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 		return nil, err
 	}
 	p := &Plan{
-		Info: Info{
+		PlanInfo: api.PlanInfo{
 			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
 			Kernel:    m.Runs(0, w.Cols).Kernel(),
 			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
@@ -146,7 +125,7 @@ func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o work.Op
 }
 
 // Compare packs the matrix in every way that the options allow.
-func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) ([]choose.Packing, error) {
+func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) ([]api.Packing, error) {
 	w, err := work.ResolveForHost("Compare", a, o)
 	if err != nil {
 		return nil, err

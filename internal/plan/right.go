@@ -4,29 +4,36 @@
 package plan
 
 import (
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
-func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue,
-	times int) (launch.Product, error) {
-	if p.right {
-		b, c = b.Transposed(), c.Transposed()
-		e.RowBias, e.ColBias = e.ColBias.Transposed(), e.RowBias.Transposed()
-	}
+func (p *Plan) product(alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue,
+	times int) (q launch.Product, err error) {
 	if p.sums() != dtype.F64 {
 		alpha, beta = float64(float32(alpha)), float64(float32(beta))
 	}
-	bias, epilogue, err := e.Split()
-	return launch.Product{B: b, C: c, Bias: bias, Alpha: alpha, Beta: beta, Epilogue: epilogue, Times: times}, err
+	q.Alpha, q.Beta, q.Times = alpha, beta, times
+	if q.B, err = tensor.One(b); err != nil {
+		return q, err
+	}
+	if q.C, err = tensor.One(c); err != nil {
+		return q, err
+	}
+	if q.Bias, q.Epilogue, err = e.Split(); err != nil || !p.right {
+		return q, err
+	}
+	q.B, q.C, q.Bias, q.Epilogue = q.B.Transposed(), q.C.Transposed(), q.Bias.Transposed(), q.Epilogue.Turned()
+	return q, nil
 }
 
-// Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied
+// Describe returns the plan's PlanInfo in the caller's terms: Rows and Cols are those of the matrix that is multiplied
 // by, on whichever side.
-func (p *Plan) Describe() Info {
-	i := p.Info
+func (p *Plan) Describe() api.PlanInfo {
+	i := p.PlanInfo
 	if p.right {
 		i.Rows, i.Cols = i.Cols, i.Rows
 	}
@@ -45,6 +52,19 @@ func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 		b, c = b.Transposed(), c.Transposed()
 	}
 	return b, c, err
+}
+
+// TensorsFor allocates B and C as Shapes has them, row-major.
+func (p *Plan) TensorsFor(n int, b, c dtype.Type) (tensor.Operand, tensor.Operand, error) {
+	sb, sc, err := p.Shapes(n, b, false, c, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	ts, err := tensor.NewAll(p.dev, sb, sc)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ts[0], ts[1], nil
 }
 
 // columnsOfB names the dimension that a product may have any number of.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend/backendtest"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -34,7 +35,7 @@ func matrix(t *testing.T, spec string) *formats.CSR[float32] {
 }
 
 // info prepares a matrix and returns what was chosen.
-func info(t *testing.T, d *device.Device, a formats.Encoded, o work.Options) plan.Info {
+func info(t *testing.T, d *device.Device, a formats.Encoded, o work.Options) api.PlanInfo {
 	t.Helper()
 	p, err := plan.New(ctx, d, a, o)
 	if err != nil {
@@ -43,7 +44,7 @@ func info(t *testing.T, d *device.Device, a formats.Encoded, o work.Options) pla
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return p.Info
+	return p.PlanInfo
 }
 
 // records returns the files of a cache folder that tuning has made.
@@ -116,7 +117,7 @@ func TestTune(t *testing.T) {
 
 	// But not for anything else.
 	other := matrix(t, "gen:vector,rows=256,cols=256,v=8,density=0.1,seed=9")
-	for name, i := range map[string]plan.Info{
+	for name, i := range map[string]api.PlanInfo{
 		"columns":   info(t, d, a, work.Options{Cols: 17}),
 		"precision": info(t, d, a, work.Options{Cols: 16, Precision: dtype.F16}),
 		"matrix":    info(t, d, other, o),
