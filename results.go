@@ -27,3 +27,12 @@ type Bound = api.Bound
 // Predicted), or why it cannot be packed so (Err). Prepare takes the packing with the least Predicted. See
 // [api.Packing].
 type Packing = api.Packing
+
+// Rates are the best that a device reached when it was measured, and when (At, Fresh): the bytes a second of copies
+// (Copy) and of reads from cache (Cache), the operations a second of multiply-adds (FMA, FMA64) and matrix units
+// (Matrix), and the µs of a launch (LaunchUS) and of a step of one workgroup (LatencyUS). A rate of 0 is not known. See
+// [api.Rates].
+type Rates = api.Rates
+
+// Bandwidth is the bytes read and written a second (PerSecond) by a copy that has that many Bytes in use.
+type Bandwidth = api.Bandwidth

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -43,19 +44,19 @@ func largeGPU(code backend.Code) *device.Device {
 		Code: code, Arch: 90, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 227 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes,
 	}})
-	d.Speed.Rates = &model.Rates{
-		Stream: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Gather: 14e12,
+	d.Speed.Rates = &model.Rates{Rates: api.Rates{
+		Copy: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Cache: 14e12,
 		FMA:    6.5e13,
 		Matrix: map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14},
-	}
+	}}
 	return d
 }
 
 // bandwidths are those of copies, given as pairs of bytes in use and bytes a second.
-func bandwidths(pairs ...float64) []model.Bandwidth {
-	var bs []model.Bandwidth
+func bandwidths(pairs ...float64) []api.Bandwidth {
+	var bs []api.Bandwidth
 	for p := range slices.Chunk(pairs, 2) {
-		bs = append(bs, model.Bandwidth{Bytes: int64(p[0]), PerSecond: p[1]})
+		bs = append(bs, api.Bandwidth{Bytes: int64(p[0]), PerSecond: p[1]})
 	}
 	return bs
 }
@@ -187,11 +188,11 @@ func TestChoiceOfWindows(t *testing.T) {
 		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
 	}})
-	d.Speed.Rates = &model.Rates{
-		Stream: bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12),
-		Gather: 27e12, FMA: 5.9e13,
+	d.Speed.Rates = &model.Rates{Rates: api.Rates{
+		Copy:  bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12),
+		Cache: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
-	}
+	}}
 	for _, c := range []struct {
 		format, matrix string
 		staged         bool

@@ -106,7 +106,7 @@ type Source struct {
 // Kind holds what all variants have in common on a kind of device.
 type Kind struct {
 	LaunchUS float64 `json:"launch_us"`      // a launch that does nothing, in µs
-	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Gather allows
+	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Cache allows
 	Again    float64 `json:"again_fetch"`    // the same for a row that rows nearby fetch too
 	Resident int     `json:"resident_items"` // work items that a unit has in hand at a time
 }
@@ -146,7 +146,7 @@ type Cost struct {
 // Gather is the time that fetching rows of B in fixed point takes in the variants that a pattern fits.
 type Gather struct {
 	Variants []string `json:"variants"`
-	Slower   float64  `json:"slower"` // time by that which Rates.Gather allows; for residues, the rate of matrix units
+	Slower   float64  `json:"slower"` // time by that which Rates.Cache allows; for residues, the rate of matrix units
 	// B's columns take the time of a multiple of this; 0: of the variant's COLS
 	Columns int `json:"tile_columns,omitempty"`
 	Bytes   int `json:"min_bytes,omitempty"` // of an element: fewer take as long as this many

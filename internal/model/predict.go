@@ -55,7 +55,7 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, v.Sums()))
 	width := p.width(v)
 	rows := k.First*float64(first) + k.Again*float64(s.Gathers-first)
-	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Gather)
+	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Cache)
 	if c.Fetch > 0 {
 		fetch = time.Duration(math.Round(float64(fetch) * c.Fetch))
 	}

@@ -43,7 +43,7 @@ func Fetched(s formats.Stats, nearby int64) int64 {
 func (r *Rates) Bound(v *spec.Variant, w Work) api.Bound {
 	return api.Bound{
 		Memory:  at(w.Bytes, r.stream(w.Bytes)),
-		Gather:  at(w.Gather, r.Gather),
+		Gather:  at(w.Gather, r.Cache),
 		Compute: at(w.FLOPs, r.arithmetic(v)),
 	}
 }
