@@ -15,7 +15,10 @@ import (
 
 func init() {
 	access.Device = func(dev any) (*device.Device, error) { return dev.(*Device).alone("dist.Prepare") }
-	access.Options = func(options any) (work.Options, error) { return options.(Options).alone("dist.Prepare") }
+	access.Work = func(options any) (work.Work, error) {
+		w, _, err := options.(Options).alone("dist.Prepare")
+		return w, err
+	}
 	access.Tensor = func(operand any) *tensor.Tensor {
 		if operand == nil {
 			return nil

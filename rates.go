@@ -13,7 +13,6 @@ import (
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
-	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Rates returns the device's measured rates. They are kept in the user's cache folder, or in $SPMM_CACHE; where there
@@ -45,11 +44,11 @@ func (d *Device) rates(ctx context.Context, measured func(context.Context, *devi
 // the formats that the options allow: by which formats are chosen and rows are cut for several devices. Nothing is
 // brought to the device, which is measured if it was not before.
 func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (time.Duration, error) {
-	d, opt, err := o.on(dev, "Predict", a)
+	d, w, err := o.on(dev, "Predict", false, a)
 	if err != nil {
 		return 0, err
 	}
-	return plan.Predict(ctx, d, a, opt)
+	return choose.Predict(ctx, d, w, w.Cols)
 }
 
 // Observe tells that a multiplication as Attainable has it took so long. If that beats Attainable, the device was busy

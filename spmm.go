@@ -46,14 +46,14 @@ func (p *Plan) matrix() many.Matrix {
 // again where o asks for another format, another precision, Tune or reproducible mode, or where no kernel multiplies
 // from it: a *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	opt, err := o.with(a)
+	w, err := o.resolve(a)
 	if err != nil {
 		return nil, err
 	}
 	if dev == nil {
 		return nil, errNoDevice
 	}
-	p, err := many.Prepare(ctx, dev.all(), dev.d == nil, a, opt, o.sharing())
+	p, err := many.Prepare(ctx, dev.all(), dev.d == nil, w, o.sharing())
 	if err != nil {
 		return nil, err
 	}

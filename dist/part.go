@@ -31,7 +31,8 @@ type part struct {
 
 	ranged  bool // B's last row has the largest elements of B's columns over all ranks
 	dev     *device.Device
-	options work.Options
+	work    work.Work // but for P, which prepare sets
+	form    work.Form
 	plans   map[rfx.P]*plan.Plan // by precision of reproducible mode, 0 in fast mode
 	current *plan.Plan           // of them the one that was prepared or used last; nil: none
 
@@ -205,9 +206,9 @@ func (q *part) prepare(ctx context.Context, p rfx.P) error {
 		q.current = m
 		return nil
 	}
-	o := q.options
-	o.Reproducible = p
-	m, err := plan.New(ctx, q.dev, q.a, o)
+	w := q.work
+	w.P = p
+	m, err := plan.New(ctx, q.dev, q.a, w, q.form)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func choicesOf(t *testing.T) string {
 		}
 		for _, name := range []string{"cuda-9.0", "vulkan-lanes", "cpu"} {
 			for _, prec := range []dtype.Type{dtype.F16, dtype.F32} {
-				listChoices(t, &b, m+" "+name, devices[name], resolve(t, a, work.Options{Precision: prec}))
+				listChoices(t, &b, m+" "+name, devices[name], resolve(t, a, work.Work{Precision: prec}))
 			}
 		}
 	}

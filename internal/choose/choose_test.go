@@ -61,10 +61,10 @@ func bandwidths(pairs ...float64) []api.Bandwidth {
 	return bs
 }
 
-// resolve returns the work that options ask for.
-func resolve(t *testing.T, a formats.Encoded, o work.Options) *work.Work {
+// resolve returns work with a matrix.
+func resolve(t *testing.T, a formats.Encoded, o work.Work) *work.Work {
 	t.Helper()
-	w, err := work.Resolve(a, o)
+	w, err := o.Resolve(a, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func resolve(t *testing.T, a formats.Encoded, o work.Options) *work.Work {
 }
 
 // chosen returns the first candidate that can hold the matrix.
-func chosen(t *testing.T, d *device.Device, a formats.Sparse, o work.Options) *Candidate {
+func chosen(t *testing.T, d *device.Device, a formats.Sparse, o work.Work) *Candidate {
 	t.Helper()
 	cs, err := Choose(t.Context(), d, resolve(t, a, o))
 	if err != nil {
@@ -139,7 +139,7 @@ func TestChoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, largeGPU(c.code), a, work.Options{Precision: c.prec, Cols: c.cols})
+		got := chosen(t, largeGPU(c.code), a, work.Work{Precision: c.prec, Cols: c.cols})
 		if !slices.Contains(strings.Fields(c.format), got.Kernel.Name) || c.prec == dtype.F32 && got.Variant.In != dtype.F32 {
 			t.Errorf("%s: picked %s because %s; want one of %s", c.name, got.name(), got.Why, c.format)
 		}
@@ -156,7 +156,7 @@ func TestHollow(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cs, err := Choose(t.Context(), largeGPU(backend.CodePTX),
-		resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8}))
+		resolve(t, formats.ConvertTo(a, dtype.F16), work.Work{Cols: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestHollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	cs, err = Choose(t.Context(), largeGPU(backend.CodePTX),
-		resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8, Format: "sparse24r"}))
+		resolve(t, formats.ConvertTo(a, dtype.F16), work.Work{Cols: 8, Format: "sparse24r"}))
 	if err != nil || cs[0].cost == Unlikely {
 		t.Errorf("asked for: %v, %v", cs, err)
 	}
@@ -206,7 +206,7 @@ func TestChoiceOfWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, d, a, work.Options{Format: c.format, Precision: dtype.F16, Cols: 512})
+		got := chosen(t, d, a, work.Work{Format: c.format, Precision: dtype.F16, Cols: 512})
 		if staged := strings.HasPrefix(got.Variant.Kernel(), "window"); staged != c.staged {
 			t.Errorf("%s of %s: picked %s because %s", c.format, c.matrix, got.name(), got.Why)
 		}
@@ -224,7 +224,7 @@ func TestTF32(t *testing.T) {
 		format string
 		want   dtype.Type
 	}{{backend.CodePTX, "cvse", dtype.TF32}, {backend.CodePTX, "csr", dtype.F32}, {backend.CodeSPIRV, "cvse", dtype.F32}} {
-		got := chosen(t, largeGPU(c.code), a, work.Options{Format: c.format, Precision: dtype.TF32})
+		got := chosen(t, largeGPU(c.code), a, work.Work{Format: c.format, Precision: dtype.TF32})
 		if got.Variant.In != c.want {
 			t.Errorf("%v %s: computed as %v by %s, want %v", c.code, c.format, got.Variant.In, got.Variant.Name, c.want)
 		}
@@ -237,7 +237,7 @@ func TestWholeDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := chosen(t, largeGPU(backend.CodePTX), a, work.Options{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
+	got := chosen(t, largeGPU(backend.CodePTX), a, work.Work{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
 	if got.Variant.In != dtype.TF32 {
 		t.Errorf("panels of a mesh are multiplied by %s, because %s; want matrix units", got.Variant.Name, got.Why)
 	}

@@ -35,7 +35,7 @@ func TestCutByPrediction(t *testing.T) {
 	} {
 		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)
-		g, err := many.New(t.Context(), devs, a, work.Options{Format: "csr", Cols: 8}, many.Sharing{Split: api.ByRows})
+		g, err := many.New(t.Context(), devs, resolve(t, a, work.Work{Format: "csr", Cols: 8}), many.Sharing{Split: api.ByRows})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestPackedInBlocks(t *testing.T) {
 	b := gen.Dense(k, n, 1, gen.Values{})
 	multiply := func(memory int64) (*formats.Dense[float32], api.PlanInfo) {
 		c := formats.NewDense[float32](m, n)
-		g, err := many.New(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n},
+		g, err := many.New(ctx, []*device.Device{open()}, resolve(t, a, work.Work{Format: "csr", Cols: n}),
 			many.Sharing{Split: api.ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
@@ -30,17 +29,6 @@ type Sharing struct {
 	Split  api.Split
 	Memory int64     // bytes that may be used of each device; 0: what it has
 	From   Placement // where B lies before each product
-}
-
-// Validate refuses what no matrix and no devices can make right.
-func (s Sharing) Validate() error {
-	switch {
-	case s.Split > api.ByRows:
-		return fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", s.Split)
-	case s.Memory < 0:
-		return fmt.Errorf("Options.Memory: %d bytes", s.Memory)
-	}
-	return nil
 }
 
 // plansMade counts plans.
@@ -77,16 +65,15 @@ type whole struct {
 }
 
 // Prepare prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
-func Prepare(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options,
-	s Sharing) (Matrix, error) {
+func Prepare(ctx context.Context, devs []*device.Device, together bool, w *work.Work, s Sharing) (Matrix, error) {
 	if !together && s == (Sharing{}) {
-		p, err := plan.New(ctx, devs[0], a, o)
+		p, err := plan.Prepare(ctx, devs[0], w)
 		if err != nil {
 			return nil, err
 		}
 		return one{p}, nil
 	}
-	g, err := New(ctx, devs, a, o, s)
+	g, err := New(ctx, devs, w, s)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +82,8 @@ func Prepare(ctx context.Context, devs []*device.Device, together bool, a format
 }
 
 // New prepares a matrix for one or more devices that multiply together.
-func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*Plan, error) {
-	if err := sh.validate(devs, o); err != nil {
-		return nil, err
-	}
-	w, err := work.Resolve(a, o)
-	if err != nil {
+func New(ctx context.Context, devs []*device.Device, w *work.Work, sh Sharing) (*Plan, error) {
+	if err := sh.validate(devs, w); err != nil {
 		return nil, err
 	}
 	m := divided{Work: w}
@@ -111,7 +94,7 @@ func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.O
 	g := &Plan{number: plansMade.Add(1), Split: s.split, Why: s.why, weights: s.weights,
 		chunks: make([]chunked, len(devs))}
 	rows, cols := w.A.Dims()
-	g.all = whole{plan.Sides{Rows: rows, Cols: cols, Right: o.Right}, w.A.NNZ()}
+	g.all = whole{plan.Sides{Rows: rows, Cols: cols, Right: w.Right}, w.A.NNZ()}
 	if s.split == api.ByRows {
 		err = g.divideRows(ctx, devs, m, s, sh)
 	} else {
@@ -210,13 +193,13 @@ func fewer(n int) int {
 }
 
 // validate refuses what no matrix can make right on these devices.
-func (s Sharing) validate(devs []*device.Device, o work.Options) error {
+func (s Sharing) validate(devs []*device.Device, w *work.Work) error {
 	switch {
 	case s.From.check(len(devs)) != nil:
 		return fmt.Errorf("Options.From: %w", s.From.check(len(devs)))
-	case o.Whole != (work.Extent{}):
-		return errors.New("Options.Whole is for a device by itself")
-	case o.Tune && len(devs) > 1:
+	case w.A.IsPart():
+		return errors.New("Form.Whole is for a device by itself")
+	case w.Tune && len(devs) > 1:
 		return errors.New("Options.Tune: tune on one of the devices: what is found is remembered for all of its kind")
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package plan prepares a matrix for a device, and multiplies with it.
 //
-// New resolves the options (package work), tries the ways to multiply (choose, reproducible) until the device takes
+// Prepare tries the ways to multiply (choose, reproducible) until the device takes
 // one (resident), and keeps the matrix on the device with an executor, fast or reproducible. Run has the executor
 // compose the launches of a product once (launch), and runs them. A Sequence records the launches of several plans.
 package plan
@@ -11,13 +11,11 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
@@ -46,18 +44,18 @@ type Plan struct {
 	shapesKey, shapesCached [2]tensor.Shape // of the last call of Shapes
 }
 
-// New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
-// matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
-// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the transpose.
-func New(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (*Plan, error) {
-	w, err := work.Resolve(a, o)
+// New is Prepare for work that is not resolved, with that form of a valid matrix.
+func New(ctx context.Context, d *device.Device, a formats.Encoded, w work.Work, f work.Form) (*Plan, error) {
+	resolved, err := w.Resolve(a, f)
 	if err != nil {
 		return nil, err
 	}
-	return Prepare(ctx, d, w)
+	return Prepare(ctx, d, resolved)
 }
 
-// Prepare is New for options that are resolved. It tries the ways to multiply in turn, until one is not refused.
+// Prepare prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
+// matrix comes in, and no other is asked for, it is taken as it is; else it is decoded and encoded anew. Prepare tries
+// the ways to multiply in turn, until one is not refused.
 func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
 	if w.Tune {
 		return tune(ctx, d, w)
@@ -112,25 +110,6 @@ func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 		p.given = values.NewGiven(w.A.Encoded, w.Reordered, w.P != 0)
 	}
 	return p, nil
-}
-
-// Predict predicts a multiplication with a matrix in fast mode, in the fastest format that the options allow.
-func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (time.Duration, error) {
-	o.Whole = work.Extent{}
-	w, err := work.Resolve(a, o)
-	if err != nil {
-		return 0, err
-	}
-	return choose.Predict(ctx, d, w, w.Cols)
-}
-
-// Compare packs the matrix in every way that the options allow.
-func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) ([]api.Packing, error) {
-	w, err := work.ResolveForHost("Compare", a, o)
-	if err != nil {
-		return nil, err
-	}
-	return choose.Compare(ctx, d, w)
 }
 
 // sums is the type in which products are added up.

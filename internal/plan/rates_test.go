@@ -153,7 +153,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	write(func(r *model.Rates) { *r = *first })
 	a := matrix(t, "gen:uniform,rows=2000,density=0.01")
 	d = openCPU(t)
-	p, err := plan.New(ctx, d, a, work.Options{Format: "csr"})
+	p, err := plan.New(ctx, d, a, work.Work{Format: "csr"}, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestBestRatesAreKept(t *testing.T) {
 
 	// With a B that a core's own cache holds nothing is learnt of the shared cache.
 	write(func(r *model.Rates) { *r = *first })
-	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Options{Format: "csr"})
+	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Work{Format: "csr"}, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
