@@ -33,7 +33,6 @@ type Candidate struct {
 	Kernel  *spec.Format
 	Variant *spec.Variant
 	Why     string        // reads behind "because": the reason for its place
-	Exact   bool          // no other variant may multiply
 	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
@@ -89,7 +88,8 @@ func Choose(ctx context.Context, d *device.Device, w *work.Work) ([]*Candidate, 
 		}
 	}
 	if len(cs) == 1 {
-		return explain(cs, func(c *Candidate) string { return "there is no other " + requested(w, c) }), nil
+		cs[0].Why = "there is no other " + requested(w, cs[0])
+		return cs, nil
 	}
 	if err := rank(ctx, d, cs, w); err != nil {
 		return nil, err
@@ -113,7 +113,6 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 			continue
 		}
 		if p, err := a.Adopt(c.Kernel, c.Variant); err == nil {
-			p.Exact = c.Exact
 			c.adopted = p
 			as = append(as, c)
 		}
@@ -124,7 +123,7 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 // requested says what the only candidate fulfils.
 func requested(w *work.Work, c *Candidate) string {
 	switch {
-	case c.Exact:
+	case w.AsksFor(c.Variant):
 		return "kernel " + w.Variant
 	case w.Variant != "":
 		return "variant " + w.Variant
@@ -215,7 +214,7 @@ func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Pac
 		enc = &whole
 	}
 	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()}
-	c.runs = work.Runs(c.Kernel, c.Variant, c.Exact, enc, q)
+	c.runs = c.Kernel.Runs(c.Variant, enc, q)
 	return pr.Time(c.Kernel.Name, c.runs, s, items)
 }
 
@@ -306,11 +305,7 @@ func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, err
 			return nil, err
 		}
 	}
-	p, err := a.Pack(c.Kernel, c.Variant)
-	if err == nil {
-		p.Exact = c.Exact
-	}
-	return p, err
+	return a.Pack(c.Kernel, c.Variant)
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
@@ -333,9 +328,13 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 		var of []*Candidate
 		for _, v := range usable(k, caps, prec, kind) {
 			same := func(c *Candidate) bool { return k.SamePacking(c.Variant, v) }
-			exact := w.AsksFor(v)
-			if exact || w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same) {
-				of = append(of, &Candidate{Kernel: k, Variant: v, Exact: exact, room: most})
+			switch {
+			case w.AsksFor(v):
+				only := *k
+				only.Suited = nil // no other variant multiplies
+				of = append(of, &Candidate{Kernel: &only, Variant: v, room: most})
+			case w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same):
+				of = append(of, &Candidate{Kernel: k, Variant: v, room: most})
 			}
 			if !v.Any {
 				there = append(there, k.Name+"/"+v.KernelName())
@@ -393,7 +392,7 @@ func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Va
 func (c *Candidate) On(d *device.Device, w *work.Work) (*Candidate, error) {
 	for _, v := range usable(c.Kernel, d.Caps(), w.Precision, w.A.Kind()) {
 		if v == c.Variant || w.Variant == "" && c.Kernel.SamePacking(c.Variant, v) {
-			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, Exact: c.Exact, room: c.room}, nil
+			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, room: c.room}, nil
 		}
 	}
 	return nil, fmt.Errorf("no kernel for format %s and %v as on the group's first device: %w", c.Kernel.Name, w.Precision, backend.ErrUnsupported)

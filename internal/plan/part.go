@@ -16,7 +16,8 @@ import (
 
 // Bring makes the plan of a matrix that is packed, in fast mode, which it brings onto the device.
 func Bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string) (*Plan, error) {
-	return bring(ctx, d, w, e, why, newFast)
+	packed := func(context.Context) (*work.Packed, error) { return e, nil }
+	return build(ctx, d, w, way{why: why, pack: packed, executor: newFast})
 }
 
 // MultiplyTogether is Multiply that calls copied once b and c have been copied to the device, before anything is

@@ -77,29 +77,23 @@ func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error)
 	return nil, refused
 }
 
-// build packs the matrix in one way and brings it onto the device.
+// build packs the matrix in one way, and makes the plan of it, which it brings onto the device.
 func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, error) {
 	e, err := x.pack(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return bring(ctx, d, w, e, x.why, x.executor)
-}
-
-// bring makes the plan of a packed matrix, which it brings onto the device.
-func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string,
-	executor func(m *resident.Matrix) executor) (*Plan, error) {
 	m, took, err := resident.Place(ctx, d, w, e)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{
 		PlanInfo: api.PlanInfo{
-			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
+			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: x.why, Precision: e.Precision,
 			Kernel:    m.Runs(0, w.Cols).Kernel(),
 			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
 		},
-		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: launch.New(d),
+		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: x.executor(m), launcher: launch.New(d),
 	}
 	if m.Stream != nil {
 		p.Panels = len(m.Parts)
