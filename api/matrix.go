@@ -72,9 +72,12 @@ type Split uint8
 
 // The splits.
 const (
-	AutoSplit Split = iota // ByColumns where A fits each device, unless ByRows is predicted to be faster by a tenth or more
-	ByColumns              // of B and C: each device holds all of A
-	ByRows                 // of A and C: each device takes all of B
+	// AutoSplit takes ByColumns where A fits each device, unless ByRows is predicted to be faster by a tenth or more.
+	AutoSplit Split = iota
+	// ByColumns: each device holds all of A, and multiplies it by some columns of B. Nothing moves between devices.
+	ByColumns
+	// ByRows: each device holds some rows of A, about as much work as the others have, and takes all of B.
+	ByRows
 )
 
 func (s Split) String() string {

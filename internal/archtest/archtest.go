@@ -41,7 +41,8 @@ var Planning = []string{"internal/model", "internal/device", "internal/work", "i
 func planning() []Rule {
 	var rules []Rule
 	for i, path := range Planning {
-		rules = append(rules, Rule{path, slices.Concat([]string{"api", "backend", "formats/...", "shaders/..."}, Planning[:i])})
+		below := slices.Concat([]string{"api", "backend", "formats/...", "shaders/..."}, Planning[:i])
+		rules = append(rules, Rule{path, below})
 	}
 	return rules
 }

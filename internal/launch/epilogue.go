@@ -23,7 +23,7 @@ type Epilogue struct {
 	Activation       Activation
 }
 
-// NewEpilogue returns an epilogue with biases on a device by itself, of which nil is none.
+// NewEpilogue returns an epilogue with biases on a device by itself. A bias of nil is none.
 func NewEpilogue(row, col *tensor.Tensor, a Activation) Epilogue {
 	e := Epilogue{Activation: a}
 	if row != nil {

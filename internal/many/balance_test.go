@@ -35,7 +35,8 @@ func TestCutByPrediction(t *testing.T) {
 	} {
 		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)
-		g, err := many.New(t.Context(), devs, resolve(t, a, work.Work{Format: "csr", Cols: 8}), many.Sharing{Split: api.ByRows})
+		w := resolve(t, a, work.Work{Format: "csr", Cols: 8})
+		g, err := many.New(t.Context(), devs, w, many.Sharing{Split: api.ByRows})
 		if err != nil {
 			t.Fatal(err)
 		}

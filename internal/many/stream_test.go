@@ -188,7 +188,8 @@ func TestStreamColumns(t *testing.T) {
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
 	dev := device.New(d)
-	g, err := many.New(ctx, []*device.Device{dev}, resolve(t, a, work.Work{Format: "csr", Cols: n}), many.Sharing{Memory: limit})
+	w := resolve(t, a, work.Work{Format: "csr", Cols: n})
+	g, err := many.New(ctx, []*device.Device{dev}, w, many.Sharing{Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = many.New(ctx, []*device.Device{dev}, resolve(t, a, work.Work{Format: "csr", Cols: n}), many.Sharing{Memory: limit})
+		_, err = many.New(ctx, []*device.Device{dev}, w, many.Sharing{Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}

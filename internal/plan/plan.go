@@ -89,9 +89,9 @@ func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, e
 	}
 	p := &Plan{
 		PlanInfo: api.PlanInfo{
-			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: x.why, Precision: e.Precision,
-			Kernel:    m.Runs(0, w.Cols).Kernel(),
-			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
+			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: x.why,
+			Precision: e.Precision, Kernel: m.Runs(0, w.Cols).Kernel(), Quantised: w.A.Kind(),
+			Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
 		},
 		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: x.executor(m), launcher: launch.New(d),
 	}

@@ -181,7 +181,8 @@ func TestBestRatesAreKept(t *testing.T) {
 
 	// With a B that a core's own cache holds nothing is learnt of the shared cache.
 	write(func(r *model.Rates) { *r = *first })
-	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Work{Format: "csr"}, work.Form{})
+	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Work{Format: "csr"},
+		work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}

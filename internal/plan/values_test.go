@@ -145,7 +145,8 @@ func contents(t *testing.T, p *Plan) [][]byte {
 
 // checkSet sets values in every way in a plan for a, and holds it against one for b, which has these values. It returns
 // in how many row ranges the plan has the matrix, 0 if a cannot be prepared so.
-func checkSet(t *testing.T, d *device.Device, o work.Work, f work.Form, a, b formats.Encoded, given formats.Sparse) (parts int) {
+func checkSet(t *testing.T, d *device.Device, o work.Work, f work.Form, a, b formats.Encoded,
+	given formats.Sparse) (parts int) {
 	t.Helper()
 	ctx := t.Context()
 	p, err := New(ctx, d, a, o, f)

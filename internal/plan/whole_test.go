@@ -22,7 +22,8 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// product multiplies a by b, in format csr, a being some rows of whole unless that is zero; with again the plan is of zeros at first and gets a's values later.
+// product multiplies a by b, in format csr, a being some rows of whole unless that is zero. With again the plan is of
+// zeros at first and gets a's values later.
 func product(t *testing.T, dev *device.Device, a *formats.CSR[float32], w work.Work, whole work.Extent,
 	b *formats.Dense[float32], again bool) *formats.Dense[float32] {
 	t.Helper()

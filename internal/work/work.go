@@ -1,8 +1,8 @@
 // Package work is the task that a plan is made for: a matrix, and how it is to be multiplied with.
 //
 // Resolve decides which matrix is multiplied with (transposed, quantised or as it is) and fills in defaults, once. A
-// Work keeps the matrix as it came, and as CSR once that is needed; it packs the matrix for a kernel, whole or in ranges
-// of rows.
+// Work keeps the matrix as it came, and as CSR once that is needed; it packs the matrix for a kernel, whole or in
+// ranges of rows.
 package work
 
 import (
