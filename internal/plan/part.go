@@ -4,7 +4,6 @@ package plan
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
@@ -61,28 +60,4 @@ func (s *Sequence) DropLast() error {
 	defer s.mu.Unlock()
 	s.steps = s.steps[:len(s.steps)-1]
 	return s.forget()
-}
-
-// Sides are the sizes of a matrix as a plan multiplies with it, on the left, and the side that the caller has it on.
-type Sides struct {
-	Rows, Cols int
-	Right      bool
-}
-
-// Counted names what B and C may have any number of.
-func (s Sides) Counted() string { return columnsOfB(s.Right) }
-
-func (p *Plan) sides() Sides { return Sides{p.Rows, p.Cols, p.right} }
-
-// CheckDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
-func (s Sides) CheckDims(bRows, bCols, cRows, cCols int) error {
-	switch {
-	case bRows == s.Cols && cRows == s.Rows && bCols == cCols:
-		return nil
-	case s.Right:
-		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
-			s.Cols, s.Rows, bCols, bRows, cCols, cRows, s.Cols, s.Rows)
-	}
-	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
-		s.Rows, s.Cols, bRows, bCols, cRows, cCols, s.Cols, s.Rows)
 }

@@ -7,21 +7,16 @@ package plan
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
-	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Plan is a sparse matrix on a device. Its methods may be called from any goroutine; multiplications
@@ -42,68 +37,6 @@ type Plan struct {
 	streamed api.Streamed // the last product, where the matrix is not on the device
 
 	shapesKey, shapesCached [2]tensor.Shape // of the last call of Shapes
-}
-
-// New is Prepare for work that is not resolved, with that form of a valid matrix.
-func New(ctx context.Context, d *device.Device, a formats.Encoded, w work.Work, f work.Form) (*Plan, error) {
-	resolved, err := w.Resolve(a, f)
-	if err != nil {
-		return nil, err
-	}
-	return Prepare(ctx, d, resolved)
-}
-
-// Prepare prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
-// matrix comes in, and no other is asked for, it is taken as it is; else it is decoded and encoded anew. Prepare tries
-// the ways to multiply in turn, until one is not refused.
-func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
-	if w.Tune {
-		return tune(ctx, d, w)
-	}
-	var refused error // the first
-	for x, err := range ways(ctx, d, w) {
-		if err != nil {
-			return nil, err
-		}
-		if x.instead != "" {
-			x.why, refused = fmt.Sprintf("%s: %v", x.instead, refused), nil
-		}
-		p, err := build(ctx, d, w, x)
-		if err == nil || !work.Refusal(err) {
-			return p, err
-		}
-		refused = cmp.Or(refused, err)
-	}
-	return nil, refused
-}
-
-// build packs the matrix in one way, and makes the plan of it, which it brings onto the device.
-func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, error) {
-	e, err := x.pack(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m, took, err := resident.Place(ctx, d, w, e)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{
-		PlanInfo: api.PlanInfo{
-			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: x.why,
-			Precision: e.Precision, Kernel: m.Runs(0, w.Cols).Kernel(), Quantised: w.A.Kind(),
-			Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
-		},
-		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: x.executor(m), launcher: launch.New(d),
-	}
-	if m.Stream != nil {
-		p.Panels = len(m.Parts)
-		p.Why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product",
-			float64(m.Stats.StoredBytes)/(1<<20), p.Panels)
-	}
-	if m.Stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
-		p.given = values.NewGiven(w.A.Encoded, w.Reordered, w.P != 0)
-	}
-	return p, nil
 }
 
 // sums is the type in which products are added up.

@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/launch"
@@ -40,33 +42,6 @@ func (p *Plan) Describe() api.PlanInfo {
 	return i
 }
 
-// Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the device can bind
-// that, else in the largest blocks it can. On the right they are n×K and n×M. A limit that no blocks can meet is
-// ErrUnsupported.
-func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape,
-	err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b, c, err = p.shapes(n, bType, bColMajor != p.right, cType, cColMajor != p.right)
-	if p.right {
-		b, c = b.Transposed(), c.Transposed()
-	}
-	return b, c, err
-}
-
-// TensorsFor allocates B and C as Shapes has them, row-major.
-func (p *Plan) TensorsFor(n int, b, c dtype.Type) (tensor.Operand, tensor.Operand, error) {
-	sb, sc, err := p.Shapes(n, b, false, c, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	ts, err := tensor.NewAll(p.dev, sb, sc)
-	if err != nil {
-		return nil, nil, err
-	}
-	return ts[0], ts[1], nil
-}
-
 // columnsOfB names the dimension that a product may have any number of.
 func columnsOfB(right bool) string {
 	if right {
@@ -77,3 +52,27 @@ func columnsOfB(right bool) string {
 
 // what is columnsOfB for the plan.
 func (p *Plan) what() string { return columnsOfB(p.right) }
+
+// Sides are the sizes of a matrix as a plan multiplies with it, on the left, and the side that the caller has it on.
+type Sides struct {
+	Rows, Cols int
+	Right      bool
+}
+
+// Counted names what B and C may have any number of.
+func (s Sides) Counted() string { return columnsOfB(s.Right) }
+
+func (p *Plan) sides() Sides { return Sides{p.Rows, p.Cols, p.right} }
+
+// CheckDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
+func (s Sides) CheckDims(bRows, bCols, cRows, cCols int) error {
+	switch {
+	case bRows == s.Cols && cRows == s.Rows && bCols == cCols:
+		return nil
+	case s.Right:
+		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
+			s.Cols, s.Rows, bCols, bRows, cCols, cRows, s.Cols, s.Rows)
+	}
+	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
+		s.Rows, s.Cols, bRows, bCols, cRows, cCols, s.Cols, s.Rows)
+}

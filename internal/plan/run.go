@@ -76,7 +76,15 @@ func (p *Plan) start(ctx context.Context, times int, alpha float64, b tensor.Ope
 	}
 	defer q.Release()
 	if p.Panels > 0 {
-		return p.startStreamed(ctx, q)
+		if err := q.Use(); err != nil {
+			return nil, err
+		}
+		return begun(func() (backend.Timing, error) {
+			defer q.Release()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.run(ctx, q)
+		}), nil
 	}
 	_, w, err := p.settled(ctx, q)
 	if err != nil {
