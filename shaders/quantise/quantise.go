@@ -22,10 +22,11 @@
 //
 // Columns N to ldq are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
 //
-// or, for kernels that multiply residues (Layout.Moduli; on CUDA), bytes modulo the first of rfx.Moduli:
+// or, for kernels on warpgroup matrix instructions (Layout.Planes; on CUDA), bytes, modulo the first of rfx.Moduli or at
+// p = 15 digits:
 //
-//	128 × ldq bytes  for each modulus, for each 128 rows of B: the rows' residues of each column, side by side, in
-//	                 which 16-byte chunk c is at c xor the column mod 8
+//	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
+//	                 in which 16-byte chunk c is at c xor the column mod 8
 //
 // Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
 // them and quantises, or does phase 2, to digits, or residues.cu. There are no atomics, though here order would not matter.
@@ -63,13 +64,13 @@ var Program = &spec.Program{
 
 // residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
 var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
-	Unit: spec.Unit{Source: "residues.cu"}})
+	Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "residues.cu"}})
 
 // Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
 const (
 	Depth        = 128
 	residuesCols = 16
-	most         = 16 // moduli
+	most         = 16 // planes
 )
 
 // params is the parameter block.
@@ -81,7 +82,7 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. The moduli in residues.cu.
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the moduli, 0 for digits.
 	across uint32
 }
 
@@ -104,7 +105,7 @@ type Layout struct {
 	Chunks int
 	P      rfx.P
 	Digits bool // rows are of digits of 8 bits
-	Moduli int  // of residues, if positive
+	Planes int  // if positive: bytes of an element, in planes, which are residues unless Digits
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -129,10 +130,10 @@ func NewDigits(k, n int, p rfx.P) Layout {
 	return l
 }
 
-// NewResidues is NewLayout for residues modulo the first of rfx.Moduli.
-func NewResidues(k, n int, p rfx.P, moduli int) Layout {
+// NewPlanes is NewLayout for bytes in planes: residues modulo the first of rfx.Moduli, or digits.
+func NewPlanes(k, n int, p rfx.P, planes int, digits bool) Layout {
 	l := NewLayout(k, n, p)
-	l.Moduli = moduli
+	l.Planes, l.Digits = planes, digits
 	return l
 }
 
@@ -147,8 +148,8 @@ func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
 // Row returns the words of a row; those that it takes, where rows do not lie one by one.
 func (l Layout) Row() int {
-	if l.Moduli > 0 {
-		return l.LD / 4 * l.Moduli
+	if l.Planes > 0 {
+		return l.LD / 4 * l.Planes
 	}
 	if l.Digits {
 		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
@@ -159,7 +160,7 @@ func (l Layout) Row() int {
 // Bytes returns the size of the result, at least 16.
 func (l Layout) Bytes() int64 {
 	rows := l.K
-	if l.Moduli > 0 {
+	if l.Planes > 0 {
 		rows = l.Blocks() * Depth
 	}
 	return max(16, 4*(int64(l.First())+int64(rows)*int64(l.Row())))
@@ -187,21 +188,25 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if v.Code == backend.CodePTX {
 		ranges = phase(0, l.chunk(), 8, 16)
 	}
-	if l.Digits {
+	switch {
+	case l.Planes > 0:
+		values = l.planes(t, ldb)
+	case l.Digits:
 		values = phase(2, rowsOf(l, 64), 8, 16)
-	}
-	if l.Moduli > 0 {
-		values = l.residues(t, ldb)
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
 
-// residues is the pass of residues.cu.
-func (l Layout) residues(t dtype.Type, ldb int) spec.Pass {
+// planes is the pass of residues.cu.
+func (l Layout) planes(t dtype.Type, ldb int) spec.Pass {
+	moduli := l.Planes
+	if l.Digits {
+		moduli = 0
+	}
 	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
 		Params: spec.Block(params{
 			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
-			chunks: uint32(l.Chunks), across: uint32(l.Moduli),
+			chunks: uint32(l.Chunks), across: uint32(moduli),
 		})}
 }
 
@@ -236,13 +241,15 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return err
 	}
 	switch {
-	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewResidues(l.K, l.N, l.P, l.Moduli) ||
-		l.K < 0 || l.N < 0 || l.Moduli < 0 || l.Moduli > most:
+	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && (l.Planes <= 0 || l.Planes > most ||
+		l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
-	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
+	case l.Planes > 0 && l.Digits && l.Planes != 2:
+		return fmt.Errorf("%d digits in planes", l.Planes)
+	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
-	case l.Moduli > 0 && v.Code != residues.Code:
-		return fmt.Errorf("residues on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
+	case l.Planes > 0 && v.Code != residues.Code:
+		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

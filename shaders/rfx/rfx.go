@@ -194,7 +194,7 @@ type Split struct {
 	Items uint32 // panels and segments of panels
 	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table.
 	Columns, Table uint32
-	Moduli         int // of residues; 0: there are none
+	Planes         int // bytes of an element as residues or digits; 0: it is not dense
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -237,7 +237,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 	case Rows:
 		return quantise.NewLayout(k, n, p)
 	case Residues:
-		return quantise.NewResidues(k, n, p, moduliOf(k, p))
+		return quantise.NewPlanes(k, n, p, planesOf(k, p), inDigits(p))
 	}
 	return quantise.NewDigits(k, n, p)
 }
@@ -249,7 +249,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p, q); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
-	if m.Moduli > 0 {
+	if m.Planes > 0 {
 		return launchResidues(v, e, p, q)
 	}
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Pieces)*int64(q.LD)*16)}
@@ -295,8 +295,8 @@ func ofRows(v *spec.Variant) *spec.Variant {
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Split)
 	switch {
-	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Moduli > 0):
-		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d moduli", m.P, m.V, m.Moduli)
+	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Planes > 0):
+		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:

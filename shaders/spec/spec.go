@@ -128,8 +128,8 @@ type Variant struct {
 	Matrix  bool              // uses cooperative matrices (Vulkan)
 	// Out lists the types C may be written in besides Sums.
 	Out []dtype.Type
-	// Overlaps says that the code reads a format's arrays, the arguments before "b", before the launches before it are
-	// done, and is otherwise as backend.Binary.Early says.
+	// Overlaps says that the code reads a format's arrays, the arguments before "b", or b if it is the first, before the
+	// launches before it are done, and is otherwise as backend.Binary.Early says.
 	Overlaps bool
 	// Workspace says that the code takes a workspace (Launch.Workspace) behind the program's arguments (CUDA).
 	Workspace bool
