@@ -91,9 +91,11 @@ func Choose(ctx context.Context, d *device.Device, w *work.Work) ([]*Candidate, 
 		cs[0].Why = "there is no other " + requested(w, cs[0])
 		return cs, nil
 	}
-	if err := rank(ctx, d, cs, w); err != nil {
+	if err := price(ctx, d, cs, w); err != nil {
 		return nil, err
 	}
+	dropFar(cs)
+	sortByCost(cs)
 	return explain(cs, func(c *Candidate) string { return predicted(cs, c) }), nil
 }
 
@@ -156,21 +158,8 @@ func Micros(us float64) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
-// packed for each. Those that cannot hold even that come last.
-func rank(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
-	if len(cs) < 2 {
-		return nil
-	}
-	if err := price(ctx, d, cs, w); err != nil {
-		return err
-	}
-	dropFar(cs)
-	sortByCost(cs)
-	return nil
-}
-
-// price sets what a multiplication is predicted to cost with each candidate.
+// price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
+// Those that cannot hold even that are Unlikely.
 func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
 	pr, err := newPredictor(ctx, d, w.A.CSR(), w.Cols)
 	if err != nil {
@@ -270,8 +259,8 @@ func room(d *device.Device) int64 {
 	return max(0, least)
 }
 
-// rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
-// decoded or encoded.
+// rankAdopting sorts candidates that take the matrix as it comes by what a multiplication is predicted to cost. They
+// are packed whole, so that nothing need be decoded or encoded.
 func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
 	if len(cs) < 2 {
 		return nil
