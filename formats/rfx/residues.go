@@ -99,8 +99,8 @@ func fromBig(x *big.Int) Int128 {
 
 // Table returns what kernels need to put sums together, for a sum x with the residues r_i:
 //
-//	2 words each  2⁶⁴/m_i, rounded to the nearest integer: with these as weights, the residues add up to 2⁶⁴·x/M + e
-//	              modulo 2⁶⁴
+//	4 words each  of two moduli, 2⁶⁴/m_i rounded to the nearest integer, 16 bits at a time: with these as weights, the
+//	              residues add up to 2⁶⁴·x/M + e modulo 2⁶⁴
 //	2 words       M/2⁶⁴, and
 //	2 words       the largest |e|, as bits of float64
 //	limbs each    W_i in limbs of LimbBits, the lowest first
@@ -112,9 +112,14 @@ func (r *Residues) Table(limbs int) []uint32 {
 	var words []uint32
 	two64 := new(big.Int).Lsh(big.NewInt(1), 64)
 	off := 0.0
-	for _, m := range Moduli[:len(r.inverse)] {
+	for i, m := range Moduli[:len(r.inverse)] {
 		f := new(big.Int).Div(new(big.Int).Add(two64, big.NewInt(int64(m/2))), big.NewInt(int64(m)))
-		words = append(words, uint32(f.Uint64()), uint32(f.Uint64()>>32))
+		if i%2 == 0 {
+			words = append(words, 0, 0, 0, 0)
+		}
+		for j := range 4 {
+			words[i/2*4+j] |= uint32(f.Uint64()>>(16*j)&0xffff) << (16 * (i % 2))
+		}
 		distance := new(big.Int).Sub(new(big.Int).Mul(f, big.NewInt(int64(m))), two64) // times m
 		off += math.Abs(float64(distance.Int64())) * float64(m-1) / float64(m)
 	}

@@ -100,11 +100,12 @@ func TestResidueTables(t *testing.T) {
 		}
 		r, limbs := rfx.NewResidues(n), p.Limbs()
 		words := r.Table(limbs)
-		if len(words) != 2*n+4+(n+1)*limbs+1 {
+		fractions := (n+1)/2*4 + 4
+		if len(words) != fractions+(n+1)*limbs+1 {
 			t.Fatalf("p = %d: a table of %d words", p, len(words))
 		}
-		checkFractions(t, p, n, words[:2*n+4])
-		words = words[2*n+4:]
+		checkFractions(t, p, n, words[:fractions])
+		words = words[fractions:]
 		number := func(i int) *big.Int {
 			x := new(big.Int)
 			for l := limbs - 1; l >= 0; l-- {
@@ -139,12 +140,18 @@ func TestResidueTables(t *testing.T) {
 // off as the table says at most.
 func checkFractions(t *testing.T, p rfx.P, n int, words []uint32) {
 	t.Helper()
-	word := func(i int) uint64 { return uint64(words[2*i]) | uint64(words[2*i+1])<<32 }
+	fraction := func(i int) (f uint64) {
+		for j := range 4 {
+			f |= uint64(words[i/2*4+j]>>(16*(i%2))&0xffff) << (16 * j)
+		}
+		return f
+	}
+	float := func(i int) float64 { return math.Float64frombits(uint64(words[i]) | uint64(words[i+1])<<32) }
 	product := big.NewInt(1)
 	for _, m := range rfx.Moduli[:n] {
 		product.Mul(product, big.NewInt(int64(m)))
 	}
-	scaled, off := math.Float64frombits(word(n)), math.Float64frombits(word(n+1))
+	scaled, off := float(len(words)-4), float(len(words)-2)
 	want, _ := new(big.Float).SetInt(product).Float64()
 	if scaled != want*0x1p-64 || off >= 1<<11 {
 		t.Errorf("p = %d: the product is %g, and weights are off by %g", p, scaled, off)
@@ -154,7 +161,7 @@ func checkFractions(t *testing.T, p rfx.P, n int, words []uint32) {
 		q := rapid.Int64Range(-p.Max(), p.Max()).Draw(t, "q")
 		var f uint64
 		for i, m := range rfx.Moduli[:n] {
-			f += word(i) * uint64((int(r.A(q, i))+m)%m)
+			f += fraction(i) * uint64((int(r.A(q, i))+m)%m)
 		}
 		// off − (f − 2⁶⁴·q/product) and the same with the other sign are positive.
 		exact := new(big.Float).SetPrec(300).Quo(new(big.Float).SetPrec(300).SetInt(new(big.Int).Lsh(big.NewInt(q), 64)),

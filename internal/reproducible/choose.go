@@ -1,4 +1,4 @@
-// Choosing between rows, panels of rows and residues.
+// Choosing between rows, panels of rows, strips and residues.
 
 package reproducible
 
@@ -26,7 +26,7 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows, panels of rows and residues, and says why. Products have the same bits whichever it is.
+// Choose decides between rows, panels of rows, strips and residues, and says why. Products have the same bits whichever it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	if err := r.bits.Check(); err != nil {
 		return 0, "", err
@@ -40,7 +40,7 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.Residues)
+	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.InStrips, kernel.Residues)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -65,6 +65,7 @@ func (r *Executor) noPanels() string {
 var reasons = map[kernel.Kind]string{
 	kernel.Rows:     "rows were requested",
 	kernel.Panels:   "panels of rows go through matrix units",
+	kernel.InStrips: "strips of rows go through matrix units",
 	kernel.Residues: "residues go through matrix units",
 }
 
@@ -86,9 +87,9 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 }
 
 // named returns what the work's format or variant asks for, or what the device has in its place: panels where it cannot
-// multiply residues, rows where it has no panels. It is nil where neither is named.
+// multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
-	for _, c := range r.candidates(kernel.Rows, kernel.Panels, kernel.Shuffled, kernel.Residues) {
+	for _, c := range r.candidates(kernel.Rows, kernel.Panels, kernel.Shuffled, kernel.InStrips, kernel.Residues) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}
@@ -104,16 +105,19 @@ func (r *Executor) named(w *work.Work) *candidate {
 	return nil
 }
 
-// fits refuses residues that exceed a buffer, with AutoP at the largest precision.
+// fits refuses strips that are too long, and residues that exceed a buffer, with AutoP at the largest precision.
 func (r *Executor) fits(kind kernel.Kind) error {
-	if kind != kernel.Residues {
+	rows, cols := r.source.Dims()
+	switch kind {
+	case kernel.InStrips:
+		return kernel.FitsStrips(cols)
+	case kernel.Rows, kernel.Panels, kernel.Shuffled:
 		return nil
 	}
 	bits := r.bits
 	if r.auto != nil {
 		bits = rfx.P47
 	}
-	rows, cols := r.source.Dims()
 	s, err := kernel.ResidueStats(rows, cols, r.source.NNZ(), bits)
 	if err == nil && s.StoredBytes > r.dev.Limit() {
 		err = fmt.Errorf("residues take %d bytes at p = %d, and a buffer of %v at most %d: %w", s.StoredBytes, bits,

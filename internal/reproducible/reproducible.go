@@ -119,9 +119,14 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 		return e, nil
 	}
 	e.Name = strings.Replace(v.Name, fmt.Sprintf("p%d", r.bits), "auto", 1)
-	if most := data.Stats.Slots * int64(rfx.P31.Bytes()); r.kind != kernel.Rows && r.kind != kernel.Residues && most > d.Limit() {
-		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(),
-			d.Limit(), backend.ErrUnsupported)
+	largest := rfx.P31 // of panels
+	if r.kind == kernel.InStrips {
+		largest = rfx.P47
+	}
+	most := data.Stats.Slots * int64(largest.Size())
+	if r.kind != kernel.Rows && r.kind != kernel.Residues && most > d.Limit() {
+		return nil, fmt.Errorf("%v take %d bytes at p = %d, and a buffer of %v at most %d: %w", r.kind, most, largest,
+			d.Info(), d.Limit(), backend.ErrUnsupported)
 	}
 	return e, nil
 }

@@ -109,6 +109,9 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if v.Const("DIGITS") > 0 && p < rfx.P47 {
 		check(t, dev, v, quantise.NewDigits(k, n, p), b)
 	}
+	if v.Const("FRAGMENTS") > 0 {
+		check(t, dev, v, quantise.NewFragments(k, n, p), b)
+	}
 	if dev.Caps().Code == backend.CodePTX {
 		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
 		if err != nil {
@@ -147,17 +150,37 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 	}
 	for i := range k {
 		formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
-		row := words[l.First()+i*l.Row():][:l.Row()]
 		for j := range l.LD {
 			want := int64(0)
 			if j < n && rfx.IsFinite(x[j]) {
 				want = rfx.Quantise(x[j], p.L(cols[j].E()))
 			}
-			if got := stored(row, l, j); got != want {
+			if got := storedAt(words[l.First():], l, i, j); got != want {
 				t.Fatalf("p=%d %v: element (%d, %d), %g, is %d, want %d", p, formats.TypeOf[T](), i, j, x[j], got, want)
 			}
 		}
 	}
+	for i := k; l.Fragments && i < (k+63)/64*64; i++ {
+		for j := range l.LD {
+			if got := storedAt(words[l.First():], l, i, j); got != 0 {
+				t.Fatalf("p=%d %v: element (%d, %d), behind the last row, is %d, want 0", p, formats.TypeOf[T](), i, j, got)
+			}
+		}
+	}
+}
+
+// storedAt returns element (i, j), given the words of the rows.
+func storedAt(words []uint32, l quantise.Layout, i, j int) int64 {
+	if !l.Fragments {
+		return stored(words[i*l.Row():][:l.Row()], l, j)
+	}
+	var q int64
+	tile, lane, half := j/8*((l.K+63)/64*2)+i/32, j%8*4+i%16/4, i%32/16
+	for d := range l.P.Bytes() {
+		at := ((tile*l.P.Bytes()+d)*32+lane)*8 + half*4 + i%4
+		q += int64(int8(words[at/4]>>(8*(at%4)))) << (8 * d)
+	}
+	return q
 }
 
 // checkPlanes holds the residues or digits of every element, and zeros behind the last row and column, against package
@@ -240,6 +263,7 @@ func TestLaunchRefuses(t *testing.T) {
 			"narrow":    {good, dtype.F16, 0, false},
 			"wide":      {good, dtype.F16, 1 << 30, true},
 			"digits":    {quantise.NewDigits(10, 5, rfx.P47), dtype.F16, 8, true},
+			"fragments": {quantise.NewFragments(10, 1<<20, rfx.P23), dtype.F16, 1 << 20, true},
 			"high":      {quantise.NewLayout(int(min(1<<40, int64(math.MaxInt))), 5, rfx.P23), dtype.F16, 8, true},
 		} {
 			if c.l.K == math.MaxInt {

@@ -2,7 +2,7 @@
 // on 8-bit integers; with DIGITS = 1 the sums of products of two digits, for each of the three sums of their places.
 // combine.cu puts them together. residues.go explains residues and how operands lie.
 // Tile: a CTA computes 128 × COLS for one modulus, each of its two consumer warpgroups 64 × COLS. The two CTAs of a
-// cluster have neighbouring rows. Clusters are persistent and take tiles of all moduli by turns, columns of tiles first.
+// cluster have neighbouring rows. Clusters are persistent and take tiles of all moduli in turns, columns of tiles first.
 // Data movement: a producer thread issues bulk copies into STAGES stage buffers of 128 values of k. Operands lie in
 // memory as they are to lie in shared memory, swizzled by 128 bytes. Each CTA loads its rows of A, and half of the
 // columns of B for both.
@@ -86,6 +86,11 @@ struct Work {
         rank = blockIdx.x % CLUSTER, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
         tiles = p.longest * ((p.ldq + COLS - 1) / COLS), all = tiles * p.pieces;
     }
+    // at returns the cluster's item of a turn, `all` or more if there is none. Every second turn goes backwards, so that a
+    // cluster whose item takes long gets one that does not.
+    __device__ __forceinline__ u32 at(u32 turn) const {
+        return turn * clusters + (turn & 1 ? clusters - 1 - cluster : cluster);
+    }
 };
 
 // Item is a tile for a modulus, or for a place: place 1, which takes two passes over k, comes first, so that the last
@@ -113,13 +118,16 @@ __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w
                                          const Params &p) {
     PipelineState at = {0, 1}; // with parity 1 the first wait for each empty stage returns at once
     size_t lines = (size_t)p.longest * (CLUSTER * ROWS);
-    for (u32 i = w.cluster; i < w.all; i += w.clusters) {
-        Item item(i, w);
+#pragma unroll 1
+    for (u32 turn = 0; w.at(turn) < w.all; turn++) {
+        Item item(w.at(turn), w);
         u32 col = item.tile / p.longest * COLS, columns = min(COLS, p.ldq - col), half = COLS / CLUSTER * w.rank,
             mine = columns > half ? min(columns - half, COLS / CLUSTER) * DEPTH : 0;
+#pragma unroll 1
         for (u32 pass = 0; pass < item.passes; pass++) {
             const char *left = a + ((size_t)item.left(pass) * p.per * lines + item.row(w, p)) * DEPTH,
                        *right = b + ((size_t)item.right(pass) * p.per * p.ldq + col + half) * DEPTH;
+#pragma unroll 1 // unrolled, ptxas 12.4 and 13.0 lose the upper half of `left`
             for (u32 k = 0; k < p.per; k++) {
                 u32 to = pipeline.stages + at.stage * STAGE_BYTES, bar = pipeline.full + 8 * at.stage;
                 barrier_wait(pipeline.empty + 8 * at.stage, at.parity);
@@ -203,8 +211,8 @@ __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w
     constexpr u32 WORDS = COLS / (DIGITS ? 8 : 32) * 128; // of a tile of this warpgroup
     PipelineState at = {0, 0};
 #pragma unroll 1
-    for (u32 i = w.cluster; i < w.all; i += w.clusters) {
-        Item item(i, w);
+    for (u32 turn = 0; w.at(turn) < w.all; turn++) {
+        Item item(w.at(turn), w);
         int acc[COLS / 8][4];
         int start = DIGITS ? 0 : by.bias[item.number];
 #pragma unroll
@@ -212,7 +220,7 @@ __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w
 #pragma unroll
             for (int e = 0; e < 4; e++) acc[j][e] = start;
         sum(acc, pipeline, at, group, p.per * item.passes);
-        if (i + w.clusters >= w.all && threadIdx.x == 128) launches_after(); // the cluster's last tile
+        if (w.at(turn + 1) >= w.all && threadIdx.x == 128) launches_after(); // the cluster's last tile
         uint4 *to = part + (((size_t)(item.number * w.tiles + item.tile) * CLUSTER + w.rank) * GROUPS + group) * WORDS +
                     threadIdx.x % 128;
         if (DIGITS) store_sums(acc, to);
