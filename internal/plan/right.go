@@ -28,7 +28,7 @@ func (p *Plan) product(alpha float64, b tensor.Operand, beta float64, c tensor.O
 	if q.Bias, q.Epilogue, err = e.Split(); err != nil || !p.right {
 		return q, err
 	}
-	q.B, q.C, q.Bias, q.Epilogue = q.B.Transposed(), q.C.Transposed(), q.Bias.Transposed(), q.Epilogue.Turned()
+	q.B, q.C, q.Bias, q.Epilogue = q.B.Transposed(), q.C.Transposed(), q.Bias.Transposed(), q.Epilogue.Transposed()
 	return q, nil
 }
 
