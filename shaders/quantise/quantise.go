@@ -73,14 +73,16 @@ var Program = &spec.Program{
 	},
 }
 
-// residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
-var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
+// residues is residues.cu, which does in one launch what the phases do for other layouts.
+var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(2 * local),
 	Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "residues.cu"}})
 
-// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
+// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns and residuesCTAs the CTAs of a
+// cluster of it.
 const (
 	Depth        = 128
 	residuesCols = 16
+	residuesCTAs = 8
 	most         = 16 // planes
 )
 
@@ -226,7 +228,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	values := phase(v, 1, rowsOf(l, leastRows(v, l)), 2, 32)
 	switch {
 	case l.Planes > 0:
-		values = l.planes(t, ldb)
+		return spec.Launch{Passes: []spec.Pass{l.planes(t, ldb)}}, nil
 	case l.Digits:
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
@@ -241,11 +243,14 @@ func (l Layout) planes(t dtype.Type, ldb int) spec.Pass {
 	if l.Digits {
 		moduli = 0
 	}
-	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
-		Params: spec.Block(params{
-			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
-			chunks: uint32(l.Chunks), across: uint32(moduli),
-		})}
+	groups := [3]uint32{residuesCTAs, uint32(spec.Ceil(l.LD, residuesCols)), 1}
+	if l.N == 0 {
+		groups = [3]uint32{}
+	}
+	return spec.Pass{Variant: residues, Groups: groups, Params: spec.Block(params{
+		k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
+		chunks: uint32(l.Chunks), across: uint32(moduli),
+	})}
 }
 
 // spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
@@ -290,6 +295,8 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
 	case l.Planes > 0 && v.Code != residues.Code:
 		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
+	case l.Planes > 0 && l.LD/residuesCols > 65535:
+		return fmt.Errorf("bytes in planes of %d columns: %w", l.N, backend.ErrUnsupported)
 	case l.Fragments && (v.Const("FRAGMENTS") == 0 || l.LD/8 > 65535):
 		return fmt.Errorf("fragments of %d columns on a device that runs %v: %w", l.N, v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
