@@ -4,7 +4,6 @@ package rfx
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 
 	"github.com/spmmrun/spmm/formats"
@@ -21,10 +20,10 @@ const (
 // Strips is a matrix's entries as balanced digits of 8 bits, in strips of StripRows rows, which are cut into
 // pieces of Blocks blocks. A piece has, in units of StripUnit bytes,
 //
-//	masks   a unit for each block: lane 4g + t has bit 16i + 4r + b for the entry of tile i in row g + 8·(r mod 2) and
+//	masks   a unit for each block: lane 4g + t has bit 16i + 4b + r for the entry of tile i in row g + 8·(r mod 2) and
 //	        column 16·(r/2) + 4t + b
-//	digits  those of each lane's entries, in the order of the bits: p.Bytes() bytes of each, the lowest first, one
-//	        behind the other. Unit j has word j of each lane.
+//	digits  those of each lane's entries, in the order of block, i, r and b: p.Bytes() bytes of each, the lowest
+//	        first, one behind the other. Unit j has word j of each lane.
 //
 // The last piece of a strip has as many blocks as there are left.
 type Strips struct {
@@ -84,10 +83,13 @@ func stripStart[T formats.Value](a *formats.CSR[T], strip int) (at [StripRows]in
 	return at
 }
 
-// place returns the lane that has a column of the strip's row r, and the bit of its mask.
-func place(r, col int) (lane, bit int) {
+// place returns the lane that has a column of the strip's row r, and its entry's place among those of the lane and block.
+func place(r, col int) (lane, entry int) {
 	return r%8*4 + col%16/4, col/32%2*16 + (col/16%2*2+r/8)*4 + col%4
 }
+
+// maskBit returns the bit of a mask for an entry's place.
+func maskBit(entry int) int { return entry&16 | entry&3<<2 | entry>>2&3 }
 
 // mostOfLane returns the most entries that a lane has before a block, from the entries `at` on, which it moves there.
 func mostOfLane[T formats.Value](a *formats.CSR[T], at *[StripRows]int64, strip, block int) int {
@@ -111,7 +113,7 @@ type stripWriter[T formats.Value] struct {
 	p      P
 	at     [StripRows]int64 // the next entries
 	units  [StripRows]int
-	values []float32 // of the piece's entries, by block, bit and lane
+	values []float32 // of the piece's entries, by block, place and lane
 }
 
 // write writes the piece of n blocks from a block on.
@@ -126,11 +128,14 @@ func (w *stripWriter[T]) write(piece []byte, strip, block, n int) {
 	for lane := range 32 {
 		next := 0
 		for b := range n {
-			for mask := binary.LittleEndian.Uint32(masks[(b*32+lane)*4:]); mask != 0; mask &= mask - 1 {
-				bit := bits.TrailingZeros32(mask)
+			mask := binary.LittleEndian.Uint32(masks[(b*32+lane)*4:])
+			for e := range 32 {
+				if mask>>maskBit(e)&1 == 0 {
+					continue
+				}
 				q := int64(0)
-				if x := w.values[(b*32+bit)*32+lane]; IsFinite(x) {
-					q = Quantise(x, w.units[lane/4+bit/4%2*8])
+				if x := w.values[(b*32+e)*32+lane]; IsFinite(x) {
+					q = Quantise(x, w.units[lane/4+e/4%2*8])
 				}
 				q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
 				for range w.p.Bytes() {
@@ -157,10 +162,10 @@ func (w *stripWriter[T]) gather(masks []byte, r int, end int64, first, last int)
 		for i, x := range buf[:n] {
 			col := int(w.a.ColIdx[w.at[r]+int64(i)])
 			b := col/StripColumns - first
-			lane, bit := place(r, col)
+			lane, e := place(r, col)
 			mask := masks[(b*32+lane)*4:]
-			binary.LittleEndian.PutUint32(mask, binary.LittleEndian.Uint32(mask)|1<<bit)
-			w.values[(b*32+bit)*32+lane] = x
+			binary.LittleEndian.PutUint32(mask, binary.LittleEndian.Uint32(mask)|1<<maskBit(e))
+			w.values[(b*32+e)*32+lane] = x
 		}
 		w.at[r] += int64(n)
 	}

@@ -75,8 +75,9 @@ func checkPiece(t *testing.T, a *formats.CSR[half.F16], ranges []rfx.Range, p rf
 		next := 0
 		for b := range n {
 			mask := binary.LittleEndian.Uint32(piece[b*128+lane*4:])
-			for bit := range 32 {
-				i, r, byteOf := bit/16, bit/4%4, bit%4
+			for e := range 32 {
+				i, r, byteOf := e/16, e/4%4, e%4
+				bit := 16*i + 4*byteOf + r
 				row := strip*16 + lane/4 + 8*(r%2)
 				col := (block+b)*64 + 32*i + 16*(r/2) + 4*(lane%4) + byteOf
 				x, stored := entry(a, row, col)

@@ -112,9 +112,8 @@ func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spe
 func launchStrips(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
 	m := e.Format.(Split)
 	strips := spec.Ceil(e.Rows, rfx.StripRows)
-	tiles, ctas := int64(strips)*int64(spec.Ceil(p.N, stripTile)), int64(max(1, p.Caps.Units)*stripCTAs)
-	together := stripsTogether(tiles, ctas)
-	groups, err := spec.Fold(min(spec.Ceil(tiles, together), ctas), 1)
+	tiles := int64(strips) * int64(spec.Ceil(p.N, stripTile))
+	groups, err := spec.Fold(min(tiles, int64(max(1, p.Caps.Units)*stripCTAs)), 1)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
@@ -122,17 +121,7 @@ func launchStrips(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.La
 	b.heavy, b.pieces, b.items = uint32(2*(e.Rows+1)), m.Strips.Pieces, uint32(strips)
 	b.ldq, b.width = uint32(spec.Ceil(e.Cols, rfx.StripColumns)), groups[0]
 	b.per, b.longest = m.Strips.Blocks, m.Strips.Largest
-	b.shape = shape{across: int(together), along: 1}.packed(0, m.Type)
+	b.shape = shape{across: 1, along: 1}.packed(0, m.Type)
 	return spec.Launch{Workspace: spec.NoWorkspace,
 		Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(b)}}}, nil
-}
-
-// stripsTogether returns how many strips a workgroup computes at a time: one for each warp, or for some, where there are
-// enough to keep more than half of all warps busy, else one.
-func stripsTogether(tiles, ctas int64) int64 {
-	turns := max(1, spec.Ceil(tiles, ctas*stripWarps))
-	if each := spec.Ceil(tiles, ctas*turns); 2*each > stripWarps {
-		return each
-	}
-	return 1
 }
