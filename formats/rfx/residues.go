@@ -97,11 +97,37 @@ func fromBig(x *big.Int) Int128 {
 	return Int128{new(big.Int).Rsh(x, 64).Int64(), lo.Uint64()}
 }
 
-// Table returns what kernels need to put sums together: for each modulus, its weight in limbs of LimbBits, the lowest
-// first; the limbs of the product of the moduli; and 2^(LimbBits·(limbs − 3)) divided by that product, as bits of f32.
-// limbs is 3 at least, and such that the product fits.
+// Table returns what kernels need to put sums together, for a sum x with the residues r_i:
+//
+//	4 words each  of two moduli, 2⁶⁴/m_i rounded to the nearest integer, 16 bits at a time: with these as weights, the
+//	              residues add up to 2⁶⁴·x/M + e modulo 2⁶⁴
+//	2 words       M/2⁶⁴, and
+//	2 words       the largest |e|, as bits of float64
+//	limbs each    W_i in limbs of LimbBits, the lowest first
+//	limbs         M likewise
+//	1 word        2^(LimbBits·(limbs − 3))/M, as bits of float32
+//
+// limbs is 3 at least, and such that M fits.
 func (r *Residues) Table(limbs int) []uint32 {
 	var words []uint32
+	two64 := new(big.Int).Lsh(big.NewInt(1), 64)
+	off := 0.0
+	for i, m := range Moduli[:len(r.inverse)] {
+		f := new(big.Int).Div(new(big.Int).Add(two64, big.NewInt(int64(m/2))), big.NewInt(int64(m)))
+		if i%2 == 0 {
+			words = append(words, 0, 0, 0, 0)
+		}
+		for j := range 4 {
+			words[i/2*4+j] |= uint32(f.Uint64()>>(16*j)&0xffff) << (16 * (i % 2))
+		}
+		distance := new(big.Int).Sub(new(big.Int).Mul(f, big.NewInt(int64(m))), two64) // times m
+		off += math.Abs(float64(distance.Int64())) * float64(m-1) / float64(m)
+	}
+	product := new(big.Float).SetInt(r.product)
+	scaled, _ := new(big.Float).Quo(product, new(big.Float).SetInt(two64)).Float64()
+	for _, x := range []float64{scaled, off * (1 + 0x1p-40)} {
+		words = append(words, uint32(math.Float64bits(x)), uint32(math.Float64bits(x)>>32))
+	}
 	mask := big.NewInt(1<<LimbBits - 1)
 	for _, x := range append(slices.Clone(r.weights), r.product) {
 		for l := range limbs {
@@ -110,7 +136,7 @@ func (r *Residues) Table(limbs int) []uint32 {
 		}
 	}
 	unit := new(big.Float).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(LimbBits*(limbs-3))))
-	f, _ := unit.Quo(unit, new(big.Float).SetInt(r.product)).Float32()
+	f, _ := unit.Quo(unit, product).Float32()
 	return append(words, math.Float32bits(f))
 }
 
@@ -142,27 +168,29 @@ func (p P) Limbs() int {
 	return max(3, (NewResidues(n).product.BitLen()+LimbBits-1)/LimbBits)
 }
 
-// ResidueLayout says how residues of a matrix lie: for each modulus, for each block of Depth columns, Depth bytes of
-// each of Lines rows, in which 16-byte chunk c is at c xor the row mod 8, as matrix units read them from shared memory.
-type ResidueLayout struct {
-	Lines, Blocks, Depth int
+// Planes says how a matrix lies as bytes, several for each element: a plane for each modulus, or for each digit. A plane
+// has, for each 128 columns, 128 bytes of each row, in which 16-byte chunk c is at c xor the row mod 8, as matrix units
+// read them from shared memory.
+type Planes struct {
+	Rows, Cols int // multiples of 8 and 128
 }
 
-// at returns the place of an element's first residue. Those of the next modulus are Lines·Blocks·Depth bytes on.
-func (l ResidueLayout) at(row, col int) int {
-	return ((col/l.Depth)*l.Lines+row)*l.Depth + (col%l.Depth ^ (row&7)<<4)
-}
+// size returns the bytes of a plane.
+func (l Planes) size() int { return l.Rows * l.Cols }
 
-// PackResidues returns the residues of a's entries, quantised at p, given the ranges of its rows. What is not finite,
-// and what is no entry, is 0.
-func PackResidues[T formats.Value](a *formats.CSR[T], rows []Range, p P, r *Residues, l ResidueLayout) []byte {
-	plane := l.Lines * l.Blocks * l.Depth
-	out := make([]byte, plane*len(r.inverse))
+// at returns the place of an element in a plane.
+func (l Planes) at(row, col int) int { return (col/128*l.Rows+row)*128 + (col%128 ^ row%8<<4) }
+
+// PackPlanes quantises a's entries at p, given the ranges of its rows, and writes n bytes of each, one in each plane:
+// part returns that of plane i. What is not finite, and what is no entry, is 0.
+func PackPlanes[T formats.Value](a *formats.CSR[T], rows []Range, p P, l Planes, n int,
+	part func(q int64, i int) int8) []byte {
+	out := make([]byte, l.size()*n)
 	par.Rows(a.RowPtr, 1<<12, func(lo, hi int) {
+		var buf [256]float32
 		for i := lo; i < hi; i++ {
-			unit, first, last := p.L(rows[i].E()), a.RowPtr[i], a.RowPtr[i+1]
-			var buf [256]float32
-			for e := first; e < last; e += int64(len(buf)) {
+			unit, last := p.L(rows[i].E()), a.RowPtr[i+1]
+			for e := a.RowPtr[i]; e < last; e += int64(len(buf)) {
 				x := buf[:min(last-e, int64(len(buf)))]
 				formats.ConvertSlice(x, a.Val[e:][:len(x)])
 				for j, x := range x {
@@ -170,8 +198,8 @@ func PackResidues[T formats.Value](a *formats.CSR[T], rows []Range, p P, r *Resi
 						continue
 					}
 					q, at := Quantise(x, unit), l.at(i, int(a.ColIdx[int(e)+j]))
-					for m := range r.inverse {
-						out[at+m*plane] = byte(r.A(q, m))
+					for m := range n {
+						out[at+m*l.size()] = byte(part(q, m))
 					}
 				}
 			}

@@ -1,6 +1,7 @@
 package rfx_test
 
 import (
+	"math"
 	"math/big"
 	"testing"
 
@@ -99,9 +100,12 @@ func TestResidueTables(t *testing.T) {
 		}
 		r, limbs := rfx.NewResidues(n), p.Limbs()
 		words := r.Table(limbs)
-		if len(words) != (n+1)*limbs+1 {
+		fractions := (n+1)/2*4 + 4
+		if len(words) != fractions+(n+1)*limbs+1 {
 			t.Fatalf("p = %d: a table of %d words", p, len(words))
 		}
+		checkFractions(t, p, n, words[:fractions])
+		words = words[fractions:]
 		number := func(i int) *big.Int {
 			x := new(big.Int)
 			for l := limbs - 1; l >= 0; l-- {
@@ -130,4 +134,41 @@ func TestResidueTables(t *testing.T) {
 			}
 		})
 	}
+}
+
+// checkFractions: weighted by fractions, the residues of any sum add up to 2⁶⁴ times its fraction of the product, as far
+// off as the table says at most.
+func checkFractions(t *testing.T, p rfx.P, n int, words []uint32) {
+	t.Helper()
+	fraction := func(i int) (f uint64) {
+		for j := range 4 {
+			f |= uint64(words[i/2*4+j]>>(16*(i%2))&0xffff) << (16 * j)
+		}
+		return f
+	}
+	float := func(i int) float64 { return math.Float64frombits(uint64(words[i]) | uint64(words[i+1])<<32) }
+	product := big.NewInt(1)
+	for _, m := range rfx.Moduli[:n] {
+		product.Mul(product, big.NewInt(int64(m)))
+	}
+	scaled, off := float(len(words)-4), float(len(words)-2)
+	want, _ := new(big.Float).SetInt(product).Float64()
+	if scaled != want*0x1p-64 || off >= 1<<11 {
+		t.Errorf("p = %d: the product is %g, and weights are off by %g", p, scaled, off)
+	}
+	r := rfx.NewResidues(n)
+	rapid.Check(t, func(t *rapid.T) {
+		q := rapid.Int64Range(-p.Max(), p.Max()).Draw(t, "q")
+		var f uint64
+		for i, m := range rfx.Moduli[:n] {
+			f += fraction(i) * uint64((int(r.A(q, i))+m)%m)
+		}
+		// off − (f − 2⁶⁴·q/product) and the same with the other sign are positive.
+		exact := new(big.Float).SetPrec(300).Quo(new(big.Float).SetPrec(300).SetInt(new(big.Int).Lsh(big.NewInt(q), 64)),
+			new(big.Float).SetInt(product))
+		d, _ := new(big.Float).Sub(new(big.Float).SetPrec(300).SetInt64(int64(f)), exact).Float64()
+		if math.Abs(d) > off {
+			t.Fatalf("p = %d: the fraction of %d is off by %g, more than %g", p, q, d, off)
+		}
+	})
 }

@@ -25,10 +25,11 @@
 //
 //	8 bytes × 32    of lane 4g + t of a warp: of column g, rows 4t to 4t + 3 and 16 + 4t to 16 + 4t + 3
 //
-// or, for kernels that multiply residues (Layout.Moduli; on CUDA), bytes modulo the first of rfx.Moduli:
+// or, for kernels on warpgroup matrix instructions (Layout.Planes; on CUDA), bytes, modulo the first of rfx.Moduli or at
+// p = 15 digits:
 //
-//	128 × ldq bytes  for each modulus, for each 128 rows of B: the rows' residues of each column, side by side, in
-//	                 which 16-byte chunk c is at c xor the column mod 8
+//	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
+//	                 in which 16-byte chunk c is at c xor the column mod 8
 //
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
@@ -71,13 +72,13 @@ var Program = &spec.Program{
 
 // residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
 var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
-	Unit: spec.Unit{Source: "residues.cu"}})
+	Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "residues.cu"}})
 
 // Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
 const (
 	Depth        = 128
 	residuesCols = 16
-	most         = 16 // moduli
+	most         = 16 // planes
 )
 
 // params is the parameter block.
@@ -89,7 +90,7 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. The moduli in residues.cu.
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the moduli, 0 for digits.
 	across uint32
 }
 
@@ -128,7 +129,7 @@ type Layout struct {
 	Chunks int
 	P      rfx.P
 	Digits bool // rows are of digits of 8 bits
-	Moduli int  // of residues, if positive
+	Planes int  // if positive: bytes of an element, in planes, which are residues unless Digits
 	// Fragments: digits of 8 bits are in the order of fragments.
 	Fragments bool
 }
@@ -162,10 +163,10 @@ func NewFragments(k, n int, p rfx.P) Layout {
 	return l
 }
 
-// NewResidues is NewLayout for residues modulo the first of rfx.Moduli.
-func NewResidues(k, n int, p rfx.P, moduli int) Layout {
+// NewPlanes is NewLayout for bytes in planes: residues modulo the first of rfx.Moduli, or digits.
+func NewPlanes(k, n int, p rfx.P, planes int, digits bool) Layout {
 	l := NewLayout(k, n, p)
-	l.Moduli = moduli
+	l.Planes, l.Digits = planes, digits
 	return l
 }
 
@@ -181,8 +182,8 @@ func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 // Row returns the words of a row; of fragments and residues, those that its elements take.
 func (l Layout) Row() int {
 	switch {
-	case l.Moduli > 0:
-		return l.LD / 4 * l.Moduli
+	case l.Planes > 0:
+		return l.LD / 4 * l.Planes
 	case l.Digits:
 		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
 	case l.Fragments:
@@ -196,7 +197,7 @@ func (l Layout) rows() int {
 	switch {
 	case l.Fragments:
 		return (l.K + 63) &^ 63
-	case l.Moduli > 0:
+	case l.Planes > 0:
 		return l.Blocks() * Depth
 	}
 	return l.K
@@ -230,6 +231,8 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	ranges := phase(v, 0, l.chunk(), lane, most)
 	values := phase(v, 1, rowsOf(l, leastRows(v, l)), 2, 32)
 	switch {
+	case l.Planes > 0:
+		values = l.planes(t, ldb)
 	case l.Digits:
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
@@ -237,18 +240,20 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 			v = narrow
 		}
 		ranges, values = phase(v, 4, l.chunk(), 8, 1), phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
-	case l.Moduli > 0:
-		values = l.residues(t, ldb)
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
 
-// residues is the pass of residues.cu.
-func (l Layout) residues(t dtype.Type, ldb int) spec.Pass {
+// planes is the pass of residues.cu.
+func (l Layout) planes(t dtype.Type, ldb int) spec.Pass {
+	moduli := l.Planes
+	if l.Digits {
+		moduli = 0
+	}
 	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
 		Params: spec.Block(params{
 			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
-			chunks: uint32(l.Chunks), across: uint32(l.Moduli),
+			chunks: uint32(l.Chunks), across: uint32(moduli),
 		})}
 }
 
@@ -286,14 +291,16 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 	}
 	switch {
 	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFragments(l.K, l.N, l.P) &&
-		l != NewResidues(l.K, l.N, l.P, l.Moduli) || l.K < 0 || l.N < 0 || l.Moduli < 0 || l.Moduli > most:
+		(l.Planes <= 0 || l.Planes > most || l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
-	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
+	case l.Planes > 0 && l.Digits && l.Planes != 2:
+		return fmt.Errorf("%d digits in planes", l.Planes)
+	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
+	case l.Planes > 0 && v.Code != residues.Code:
+		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case l.Fragments && (v.Const("FRAGMENTS") == 0 || l.LD/8 > 65535):
 		return fmt.Errorf("fragments of %d columns on a device that runs %v: %w", l.N, v.Code, backend.ErrUnsupported)
-	case l.Moduli > 0 && v.Code != residues.Code:
-		return fmt.Errorf("residues on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

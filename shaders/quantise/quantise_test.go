@@ -117,7 +117,10 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, dev, v, quantise.NewResidues(k, n, p, moduli), b)
+		check(t, dev, v, quantise.NewPlanes(k, n, p, moduli, false), b)
+		if p == rfx.P15 {
+			check(t, dev, v, quantise.NewPlanes(k, n, p, 2, true), b)
+		}
 	}
 }
 
@@ -141,8 +144,8 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 			t.Fatalf("p=%d %v: range of column %d is %x, want %x", p, formats.TypeOf[T](), j, uint32(got), uint32(want))
 		}
 	}
-	if l.Moduli > 0 {
-		checkResidues(t, l, q[4*l.First():], b, cols)
+	if l.Planes > 0 {
+		checkPlanes(t, l, q[4*l.First():], b, cols)
 		return
 	}
 	for i := range k {
@@ -180,10 +183,18 @@ func storedAt(words []uint32, l quantise.Layout, i, j int) int64 {
 	return q
 }
 
-// checkResidues holds the residues of every element, and zeros behind the last row and column, against package rfx.
-func checkResidues[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b *formats.Dense[T], cols []rfx.Range) {
+// checkPlanes holds the residues or digits of every element, and zeros behind the last row and column, against package
+// rfx.
+func checkPlanes[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b *formats.Dense[T], cols []rfx.Range) {
 	t.Helper()
-	r := rfx.NewResidues(l.Moduli)
+	part := rfx.NewResidues(l.Planes).B
+	if l.Digits {
+		part = func(q int64, i int) int8 {
+			d := make([]int32, 2)
+			rfx.Digits(d, q, 8)
+			return int8(d[i])
+		}
+	}
 	x := make([]float32, b.LD)
 	for i := range l.Blocks() * quantise.Depth {
 		if i < b.Rows {
@@ -194,11 +205,12 @@ func checkResidues[T formats.Value](t *testing.T, l quantise.Layout, got []byte,
 			if i < b.Rows && j < b.Cols && rfx.IsFinite(x[j]) {
 				q = rfx.Quantise(x[j], l.P.L(cols[j].E()))
 			}
-			for m := range l.Moduli {
+			for m := range l.Planes {
 				at := ((m*l.Blocks()+i/128)*l.LD+j)*128 + (i/16%8^j%8)*16 + i%16
-				if want := r.B(q, m); int8(got[at]) != want {
-					t.Fatalf("p=%d %v: element (%d, %d), %d, modulo %d is %d, want %d", l.P, formats.TypeOf[T](), i, j, q,
-						rfx.Moduli[m], int8(got[at]), want)
+				want, x := part(q, m), int8(got[at])
+				if x != want && (l.Digits || (int(x)-int(want))%rfx.Moduli[m] != 0) { // any residue of an integer will do
+					t.Fatalf("p=%d %v: byte %d of element (%d, %d), %d, is %d, want %d", l.P, formats.TypeOf[T](), m, i, j, q,
+						x, want)
 				}
 			}
 		}

@@ -69,7 +69,9 @@ func Products(v *spec.Variant, k int) int64 {
 	case Rows:
 		return 1
 	case Residues:
-		return int64(moduliOf(k, p))
+		if !inDigits(p) {
+			return int64(moduliOf(k, p))
+		}
 	}
 	return int64(p.Bytes() * p.Bytes())
 }

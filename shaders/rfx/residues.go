@@ -2,7 +2,8 @@
 //
 // Each element's integer is taken modulo coprime numbers of at most 8 bits (rfx.Moduli). residues.cu multiplies A and B
 // once for each modulus and leaves the residues of the sums; combine.cu puts those together. That takes one product of
-// 8-bit integers a modulus, where digits take one for each pair: 6, 8, 10, 14 rather than 4, 9, 16, 36 for 4096 columns.
+// 8-bit integers a modulus, where digits take one for each pair: 8, 10, 14 rather than 9, 16, 36 for 4096 columns. At
+// p = 15 digits take 4, and residues would take 6: there the same kernels multiply digits.
 
 package rfx
 
@@ -29,17 +30,13 @@ const (
 func byResidues() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, cols := range []uint32{256, 128, 64} {
-		stages := 196608 / ((128 + cols) * quantise.Depth)
-		sums := spec.PTX(fmt.Sprintf("cuda_residues_n%d", cols), spec.Variant{
-			Entry: "rfx", Local: spec.Line(384), Need: spec.Need{Arch: 90, Exact: true},
-			Consts:   []spec.Const{spec.Define("COLS", cols), spec.Define("STAGES", stages)},
-			Shared:   stages*(128+cols)*quantise.Depth + 16*stages,
-			Overlaps: true, Unit: spec.Unit{Source: "residues.cu"},
-		})
+		residues, digits := sumsOf("cuda_residues_n%d", cols, 0), sumsOf("cuda_digits_n%d", cols, 1)
 		for _, p := range rfx.All {
+			sums := pick(inDigits(p), digits, residues)
 			v := spec.PTX(fmt.Sprintf("cuda_residues_p%d_n%d", p, cols), spec.Variant{
 				Entry: "rfx", Local: spec.Line(combineLocal), Before: sums, Overlaps: true,
-				Consts: []spec.Const{spec.Define("BITS", uint32(p)), spec.Define("LIMBS", uint32(p.Limbs()))},
+				Consts: []spec.Const{spec.Define("BITS", uint32(p)), spec.Define("LIMBS", uint32(p.Limbs())),
+					spec.Define("DIGITS", spec.Flag(inDigits(p)))},
 				Need: spec.Need{Arch: 90, Exact: true, Shared: sums.Shared,
 					Shapes: []backend.MatrixShape{spec.Shape(16, 8, 32, dtype.S8)}},
 				Unit: spec.Unit{Source: "combine.cu", Blob: fmt.Sprintf("cuda_combine_p%d.ptx", p)},
@@ -51,6 +48,20 @@ func byResidues() []*spec.Variant {
 	}
 	return vs
 }
+
+// sumsOf is residues.cu with tiles of cols columns, which has 192 KiB of stage buffers.
+func sumsOf(name string, cols, digits uint32) *spec.Variant {
+	stage := (128 + cols) * quantise.Depth
+	stages := 196608 / stage
+	return spec.PTX(fmt.Sprintf(name, cols), spec.Variant{
+		Entry: "rfx", Local: spec.Line(384), Need: spec.Need{Arch: 90, Exact: true},
+		Consts: []spec.Const{spec.Define("COLS", cols), spec.Define("STAGES", stages), spec.Define("DIGITS", digits)},
+		Shared: stages * (stage + 16), Overlaps: true, Unit: spec.Unit{Source: "residues.cu"},
+	})
+}
+
+// inDigits tells whether these variants multiply digits at p: where that takes fewer products.
+func inDigits(p rfx.P) bool { return p == rfx.P15 }
 
 // suited returns the variant with the narrowest tiles that take all columns at once.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
@@ -72,6 +83,17 @@ func moduliOf(k int, p rfx.P) int {
 	return n
 }
 
+// planesOf returns the bytes of an element.
+func planesOf(k int, p rfx.P) int {
+	if inDigits(p) {
+		return p.Bytes()
+	}
+	return moduliOf(k, p)
+}
+
+// digitSums is the sums of places of two digits.
+const digitSums = 3
+
 // ResidueStats tells what packing a matrix of a size as residues makes, or why it cannot be packed.
 func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 	if cols > mostColumns {
@@ -79,7 +101,7 @@ func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 			backend.ErrUnsupported)
 	}
 	elements := int64(spec.Ceil(rows, tileRows)*tileRows) * int64(spec.Ceil(cols, quantise.Depth)*quantise.Depth)
-	s := formats.Stats{Slots: elements, MACs: elements, StoredBytes: elements * int64(moduliOf(cols, p))}
+	s := formats.Stats{Slots: elements, MACs: elements, StoredBytes: elements * int64(planesOf(cols, p))}
 	if s.StoredBytes > residuesBytes || s.StoredBytes < 0 {
 		return s, fmt.Errorf("kernel rfx: residues of %d×%d take %d bytes, more than %d: %w", rows, cols, s.StoredBytes,
 			int64(residuesBytes), backend.ErrUnsupported)
@@ -90,35 +112,40 @@ func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 	return s, nil
 }
 
-// packResidues encodes a as residues. The words of the array rows are, behind what pack puts first, rfx.Residues.Table,
-// rfx.Residues.DigitWeights, and the entries' columns. The array ints has for each modulus, for each 128 columns, 128
-// bytes of each row, in which 16-byte chunk c is at c xor the row mod 8.
+// packResidues encodes a as residues, or digits. The words of the array rows are, behind what pack puts first,
+// rfx.Residues.Table, rfx.Residues.DigitWeights, and the entries' columns. The array ints is rfx.Planes.
 func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, error) {
 	stats, err := ResidueStats(a.Rows, a.Cols, a.NNZ(), p)
 	if err != nil {
 		return nil, err
 	}
-	moduli := moduliOf(a.Cols, p)
-	r, ranges := rfx.NewResidues(moduli), rfx.Rows(a)
+	ranges, planes := rfx.Rows(a), planesOf(a.Cols, p)
 	words := rowWords(a.RowPtr, ranges)
-	table := uint32(len(words))
-	words = append(append(words, r.Table(p.Limbs())...), r.DigitWeights()...)
-	words, columns := appendColumns(words, a.ColIdx)
-	f := Split{P: p, Type: a.Type(), Moduli: moduli, Table: table, Columns: columns}
+	f := Split{P: p, Type: a.Type(), Planes: planes, Table: uint32(len(words))}
+	part := digit
+	if !inDigits(p) {
+		r := rfx.NewResidues(planes)
+		words = append(append(words, r.Table(p.Limbs())...), r.DigitWeights()...)
+		part = r.A
+	}
+	words, f.Columns = appendColumns(words, a.ColIdx)
+	l := rfx.Planes{Rows: spec.Ceil(a.Rows, tileRows) * tileRows, Cols: spec.Ceil(a.Cols, quantise.Depth) * quantise.Depth}
 	return &spec.Packed{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f, Stats: stats, Items: int64(spec.Ceil(a.Rows, tileRows) * moduli),
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f, Stats: stats,
+		Items: int64(spec.Ceil(a.Rows, tileRows) * planes),
 		Arrays: []spec.Array{
 			spec.NewArray("rows", words),
-			{Name: "ints", Data: rfx.PackResidues(a, ranges, p, r, residueLayout(a.Rows, a.Cols))},
+			{Name: "ints", Data: rfx.PackPlanes(a, ranges, p, l, planes, part)},
 			spec.NewArray("values", a.Val),
 		},
 	}, nil
 }
 
-// residueLayout returns how A lies.
-func residueLayout(rows, cols int) rfx.ResidueLayout {
-	return rfx.ResidueLayout{Lines: spec.Ceil(rows, tileRows) * tileRows, Depth: quantise.Depth,
-		Blocks: spec.Ceil(cols, quantise.Depth)}
+// digit returns digit i of a q of two.
+func digit(q int64, i int) int8 {
+	var d [2]int32
+	rfx.Digits(d[:], q, 8)
+	return int8(d[i])
 }
 
 // launchResidues is launch for residues.
@@ -131,7 +158,11 @@ func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: C of %d×%d does not fit 32-bit offsets: %w", v.Name, p.M, p.N,
 			backend.ErrUnsupported)
 	}
-	clusters := min(tiles*int64(m.Moduli), int64(max(1, p.Caps.Units/v.Tile.Cluster)))
+	products, workspace := m.Planes, words*16*int64(m.Planes) // residues are bytes
+	if inDigits(m.P) {
+		products, workspace = digitSums, words*64*digitSums
+	}
+	clusters := min(tiles*int64(products), int64(max(1, p.Caps.Units/v.Tile.Cluster)))
 	finish, err := spec.Fold(int64(spec.Ceil(words, combineLocal)), 1)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
@@ -142,13 +173,13 @@ func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.
 	}
 	block := spec.Block(params{
 		n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
-		heavy: m.Table, columns: m.Columns, pieces: uint32(m.Moduli), items: uint32(p.M), width: finish[0],
+		heavy: m.Table, columns: m.Columns, pieces: uint32(products), items: uint32(p.M), width: finish[0],
 		per: uint32(q.Blocks()), longest: uint32(high),
 		shape: shape{across: v.Tile.Cols / 8}.packed(0, m.Type),
 		store: storeWord(p), alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
 	})
 	return spec.Launch{
-		Workspace: max(spec.NoWorkspace, words*16*int64(m.Moduli)),
+		Workspace: max(spec.NoWorkspace, workspace),
 		Passes: []spec.Pass{
 			{Variant: v.Before, Groups: sums, Params: block},
 			{Variant: v, Groups: finish, Params: block},

@@ -217,7 +217,7 @@ type Split struct {
 	Strips Strips
 	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table.
 	Columns, Table uint32
-	Moduli         int // of residues; 0: there are none
+	Planes         int // bytes of an element as residues or digits; 0: it is not dense
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -262,7 +262,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 	case InStrips:
 		return quantise.NewFragments(k, n, p)
 	case Residues:
-		return quantise.NewResidues(k, n, p, moduliOf(k, p))
+		return quantise.NewPlanes(k, n, p, planesOf(k, p), inDigits(p))
 	default:
 		return quantise.NewDigits(k, n, p)
 	}
@@ -278,7 +278,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	switch {
 	case m.Strips.Blocks > 0:
 		return launchStrips(v, e, p, q)
-	case m.Moduli > 0:
+	case m.Planes > 0:
 		return launchResidues(v, e, p, q)
 	}
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Slots)*int64(q.LD)*16)}
@@ -333,8 +333,8 @@ func ofRows(v *spec.Variant) *spec.Variant {
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Split)
 	switch {
-	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Moduli > 0):
-		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d moduli", m.P, m.V, m.Moduli)
+	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Planes > 0):
+		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
 	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
 		return fmt.Errorf("a matrix in pieces of %d blocks of strips", m.Strips.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:
