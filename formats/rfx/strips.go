@@ -83,7 +83,8 @@ func stripStart[T formats.Value](a *formats.CSR[T], strip int) (at [StripRows]in
 	return at
 }
 
-// place returns the lane that has a column of the strip's row r, and its entry's place among those of the lane and block.
+// place returns the lane that has a column of the strip's row r, and the entry's place among those of the lane in the
+// block.
 func place(r, col int) (lane, entry int) {
 	return r%8*4 + col%16/4, col/32%2*16 + (col/16%2*2+r/8)*4 + col%4
 }

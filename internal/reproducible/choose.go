@@ -26,7 +26,8 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows, panels of rows, strips and residues, and says why. Products have the same bits whichever it is.
+// Choose decides between rows, panels of rows, strips and residues, and says why. Products have the same bits whichever
+// it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	if err := r.bits.Check(); err != nil {
 		return 0, "", err

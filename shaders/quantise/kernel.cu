@@ -150,7 +150,8 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
     if (blockIdx.x == 0 && warp == 0 && lane % 4 == 0) q[j] = r;
     if (tile >= tiles) return;
     u32 places = (p.bits + 1) / 8;
-    uint2 *to = (uint2 *)(q + (size_t)(p.chunks + 1) * p.ldq) + ((size_t)blockIdx.y * tiles + tile) * places * 32 + lane;
+    uint2 *to = (uint2 *)(q + (size_t)(p.chunks + 1) * p.ldq);
+    to += ((size_t)blockIdx.y * tiles + tile) * places * 32 + lane;
     u32 lower[2][4], upper[2][4];
     if (p.bits == 47) {
         int l = unit(r, 47);

@@ -34,9 +34,9 @@
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
 //
-// Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
-// them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics, though here
-// order would not matter. On CUDA from compute capability 9.0 on launches overlap.
+// Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns;
+// 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics,
+// though here order would not matter. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (

@@ -135,7 +135,8 @@ func byRows() []*spec.Variant {
 	return vs
 }
 
-// lanesColumns returns the columns of a lane on CUDA from compute capability 9.0 on: as many as registers have room for.
+// lanesColumns returns the columns of a lane on CUDA from compute capability 9.0 on: as many as there is room for in
+// registers.
 func lanesColumns(p rfx.P) uint32 {
 	if p == rfx.P47 {
 		return vec

@@ -157,7 +157,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     int *sums = (int *)(memory + WARPS * RING);
     u32 lane = threadIdx.x % 32, warp = __shfl_sync(ALL, threadIdx.x / 32, 0), tiles = (p.n + 7) / 8;
     u32 number = blockIdx.x + blockIdx.z * p.width, stride = gridDim.x * gridDim.z, end = p.items * tiles;
-    u32 count = warp < p.pieces ? (p.pieces - warp + WARPS - 1) / WARPS : 0, slots = min((u32)RING / p.longest, (u32)SLOTS);
+    u32 count = warp < p.pieces ? (p.pieces - warp + WARPS - 1) / WARPS : 0;
+    u32 slots = min((u32)RING / p.longest, (u32)SLOTS);
     Pieces pieces;
     pieces.ints = ints, pieces.offsets = rows + p.heavy + warp, pieces.of_strip = p.pieces, pieces.count = count;
     pieces.ring = shared_address(memory) + warp * RING, pieces.barrier = shared_address(&barriers[warp][0]);
