@@ -176,7 +176,11 @@ func (r *Executor) predict(ctx context.Context, candidates []candidate, n int) (
 			w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
 		}
 		b := rates.Bound(v, w)
-		times = append(times, b.Memory+b.Gather+b.Compute)
+		t := b.Memory + b.Gather + b.Compute
+		if c.kind == kernel.InStrips { // A is loaded ahead
+			t = max(b.Memory, b.Gather+b.Compute)
+		}
+		times = append(times, t)
 	}
 	return times, nil
 }

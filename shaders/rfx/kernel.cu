@@ -1,11 +1,11 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
 // quantised (rfx.go).
-// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has VEC columns. With TEAMS a whole CTA
+// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has four columns. With TEAMS a whole CTA
 // computes a segment. Segments leave 128-bit partial sums in the workspace, which phase 1 adds; with TEAMS those that
 // are whole rows go to C.
 // Data movement: A's integers and rows of B straight from memory to registers.
 // Bound by: 64-bit integer arithmetic, then gathers of rows of B.
-// Constants: BITS (p), VEC (4 or 8), TEAMS, OVERLAP (overlap.cuh).
+// Constants: BITS (p), TEAMS, OVERLAP (overlap.cuh).
 
 #include "store.cuh"
 #include "../include/load.cuh"
@@ -37,24 +37,18 @@ struct Quad {
 typedef uint4 Quad;
 #endif
 
-#define QUADS (VEC / 4) // of a lane's columns
-
-// fetch reads the lane's columns, VEC·x and those behind it, of a row of q. ld is in quads.
-__device__ __forceinline__ void fetch(Quad (&b)[QUADS], const void *q, u32 row, u32 x, u32 ld, bool in) {
-#if BITS == 15 && VEC == 8
-    uint4 v = load((const uint4 *)q + (size_t)row * (ld / 2) + x, in);
-    b[0] = make_uint2(v.x, v.y), b[1] = make_uint2(v.z, v.w);
+// fetch returns quad x of a row of q. ld is in quads.
+__device__ __forceinline__ Quad fetch(const void *q, u32 row, u32 x, u32 ld, bool in) {
+#if BITS == 15
+    return load((const uint2 *)q + (size_t)row * ld + x, in);
+#elif BITS == 47
+    const uint4 *at = (const uint4 *)q + (size_t)row * (2 * ld) + x;
+    Quad v;
+    v.lo = load(at, in);
+    v.hi = load(at + ld, in);
+    return v;
 #else
-#pragma unroll
-    for (int j = 0; j < QUADS; j++) {
-#if BITS == 47
-        const uint4 *at = (const uint4 *)q + (size_t)row * (2 * ld) + QUADS * x + j;
-        b[j].lo = load(at, in);
-        b[j].hi = load(at + ld, in);
-#else
-        b[j] = load((const Quad *)q + (size_t)row * ld + QUADS * x + j, in);
-#endif
-    }
+    return load((const uint4 *)q + (size_t)row * ld + x, in);
 #endif
 }
 
@@ -71,14 +65,13 @@ __device__ __forceinline__ void mad(i64 &sum, int a, int b) {
 }
 
 // accumulate adds the products of entry i of four and the columns in b.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][VEC], const Quad &a, int i, bool in,
-                                           const Quad (&b)[QUADS]) {
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, int i, bool in, const Quad &b) {
 #if BITS == 47
     const uint4 &h = i < 2 ? a.lo : a.hi;
     int lo = in ? word(h, 2 * (i & 1)) : 0, hi = in ? word(h, 2 * (i & 1) + 1) : 0;
 #pragma unroll
-    for (int j = 0; j < VEC; j++) {
-        int bl = word(b[j / 4].lo, j % 4), bh = word(b[j / 4].hi, j % 4);
+    for (int j = 0; j < 4; j++) {
+        int bl = word(b.lo, j), bh = word(b.hi, j);
         mad(sum[0][j], lo, bl);
         mad(sum[1][j], lo, bh);
         mad(sum[1][j], hi, bl);
@@ -89,13 +82,13 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][VEC], const Quad &a,
 #if BITS == 31
     int lo = (x << 16) >> 16, hi = (x - lo) >> 16;
 #pragma unroll
-    for (int j = 0; j < VEC; j++) {
-        mad(sum[0][j], lo, integer(b[j / 4], j % 4));
-        mad(sum[1][j], hi, integer(b[j / 4], j % 4));
+    for (int j = 0; j < 4; j++) {
+        mad(sum[0][j], lo, integer(b, j));
+        mad(sum[1][j], hi, integer(b, j));
     }
 #else
 #pragma unroll
-    for (int j = 0; j < VEC; j++) mad(sum[0][j], x, integer(b[j / 4], j % 4));
+    for (int j = 0; j < 4; j++) mad(sum[0][j], x, integer(b, j));
 #endif
 #endif
 }
@@ -104,7 +97,7 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][VEC], const Quad &a,
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
 // fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count as
 // zero times zero.
-__device__ __forceinline__ void entries(i64 (&sum)[SUMS][VEC], u32 begin, u32 end, u32 group, u32 along,
+__device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
                                         const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
     u32 k = (begin & ~3u) + 4 * group, step = 4 * along;
@@ -125,12 +118,12 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][VEC], u32 begin, u32 en
             next_cols = __ldg(colidx + next / 4);
             next_a = ints[next / 4];
         }
-        Quad b[4][QUADS];
+        Quad b[4];
         bool in[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             in[i] = k + i >= begin && k + i < end;
-            fetch(b[i], q, word(cols, i), x, ld, in[i]);
+            b[i] = fetch(q, word(cols, i), x, ld, in[i]);
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) accumulate(sum, a, i, in[i], b[i]);
@@ -142,7 +135,7 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][VEC], u32 begin, u32 en
 }
 
 // total puts a column's sums together.
-__device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][VEC], int j) {
+__device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][4], int j) {
     i128 t = sum[SUMS - 1][j];
 #pragma unroll
     for (int d = SUMS - 2; d >= 0; d--) t = (t << SPLIT) + sum[d][j];
@@ -150,11 +143,11 @@ __device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][VEC], int j) {
 }
 
 // shuffle_add adds the sums of the lanes whose numbers differ in bit d.
-__device__ __forceinline__ void shuffle_add(i64 (&sum)[SUMS][VEC], u32 d) {
+__device__ __forceinline__ void shuffle_add(i64 (&sum)[SUMS][4], u32 d) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
 #pragma unroll
-        for (int j = 0; j < VEC; j++) sum[i][j] += __shfl_xor_sync(ALL, sum[i][j], d);
+        for (int j = 0; j < 4; j++) sum[i][j] += __shfl_xor_sync(ALL, sum[i][j], d);
 }
 
 __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
@@ -173,68 +166,48 @@ struct Args {
     i128 *part;
 };
 
-// Ranges are those of a row and of a lane's columns.
-struct Ranges {
-    u32 row, column[VEC];
-
-    __device__ __forceinline__ Ranges(u32 at, u32 col, const Args &a) : row(a.rows[2 * (size_t)at + 1]) {
+// store writes four sums of a row of C, from column col on.
+__device__ __forceinline__ void store(u32 row, u32 col, const i128 (&sum)[4], const Args &a, const Params &p) {
+    u32 ra = a.rows[2 * (size_t)row + 1], count = min(p.n - col, 4u);
+    uint4 ranges = *(const uint4 *)(a.q + col); // a multiple of eight words
+    u32 rb = ranges.x | ranges.y | ranges.z | ranges.w;
+    if (p.store != 0 || ((ra | rb) & WILD) != 0) {
 #pragma unroll
-        for (int j = 0; j < VEC; j += 4) { // rows of q have a multiple of eight columns
-            uint4 r = *(const uint4 *)(a.q + col + j);
-            column[j] = r.x, column[j + 1] = r.y, column[j + 2] = r.z, column[j + 3] = r.w;
-        }
-    }
-    __device__ __forceinline__ bool finite() const {
-        u32 all = row;
-#pragma unroll
-        for (int j = 0; j < VEC; j++) all |= column[j];
-        return (all & WILD) == 0;
-    }
-};
-
-// store writes VEC sums of a row of C, from column col on.
-__device__ __forceinline__ void store(u32 row, u32 col, const i128 (&sum)[VEC], const Args &a, const Params &p) {
-    Ranges r(row, col, a);
-    u32 count = min(p.n - col, (u32)VEC);
-    if (p.store != 0 || !r.finite()) {
-#pragma unroll
-        for (u32 j = 0; j < VEC; j++)
+        for (u32 j = 0; j < 4; j++)
             if (j < count) store(row, col + j, sum[j], a.rows, a.values, a.b, a.q, a.bias, a.c, p);
         return;
     }
-    u32 y[VEC], *c = a.c + (size_t)row * p.ldc + col;
-    int la = unit(r.row, BITS);
+    u32 y[4], *c = a.c + (size_t)row * p.ldc + col;
+    int la = unit(ra, BITS);
 #pragma unroll
-    for (int j = 0; j < VEC; j++) y[j] = rounded(sum[j], la + unit(r.column[j], BITS));
-    if (count == VEC && p.ldc % 4 == 0) {
-#pragma unroll
-        for (int j = 0; j < VEC; j += 4) *(uint4 *)(c + j) = make_uint4(y[j], y[j + 1], y[j + 2], y[j + 3]);
+    for (int j = 0; j < 4; j++) y[j] = rounded(sum[j], la + unit(word(ranges, j), BITS));
+    if (count == 4 && p.ldc % 4 == 0) {
+        *(uint4 *)c = make_uint4(y[0], y[1], y[2], y[3]);
         return;
     }
 #pragma unroll
-    for (int j = 0; j < VEC; j++)
+    for (int j = 0; j < 4; j++)
         if (j < count) c[j] = y[j];
 }
 
-// store_partial writes VEC sums to a row of the workspace.
-__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i128 (&sum)[VEC], const Args &a,
-                                              const Params &p) {
+// store_partial writes four sums to a row of the workspace.
+__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i128 (&sum)[4], const Args &a, const Params &p) {
 #pragma unroll
-    for (int j = 0; j < VEC; j++) a.part[(size_t)slot * p.ldq + col + j] = sum[j];
+    for (int j = 0; j < 4; j++) a.part[(size_t)slot * p.ldq + col + j] = sum[j];
 }
 
 // add_slots is phase 1: it adds the partial sums of a row in segments, by `along` groups of lanes.
 __device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool busy, const Args &a, const Params &p) {
-    i128 sum[VEC] = {};
+    i128 sum[4] = {};
     launches_before();
     launches_after();
     if (busy)
         for (u32 i = r[1] + group; i < r[2]; i += along_of(p))
 #pragma unroll
-            for (int j = 0; j < VEC; j++) sum[j] += a.part[(size_t)i * p.ldq + col + j];
+            for (int j = 0; j < 4; j++) sum[j] += a.part[(size_t)i * p.ldq + col + j];
     for (u32 d = across_of(p); d < across_of(p) * along_of(p); d *= 2)
 #pragma unroll
-        for (int j = 0; j < VEC; j++) sum[j] += shuffle(sum[j], d);
+        for (int j = 0; j < 4; j++) sum[j] += shuffle(sum[j], d);
     if (busy && group == 0) store(r[0], col, sum, a, p);
 }
 
@@ -244,26 +217,26 @@ __device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool
 
 // team computes a segment with all warps of the CTA.
 __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, const Params &p) {
-    __shared__ i64 others[WARPS - 1][SUMS * VEC][32];
+    __shared__ i64 others[WARPS - 1][SUMS * 4][32];
     u32 across = across_of(p), group = threadIdx.x >> (__ffs(across) - 1), warp = threadIdx.x / 32;
-    u32 lane = threadIdx.x % 32, col = VEC * x;
+    u32 lane = threadIdx.x % 32, col = 4 * x;
     u32 begin = __ldg(segment), end = __ldg(segment + 1), row = __ldg(segment + 2), slot = __ldg(segment + 3);
-    i64 sums[SUMS][VEC] = {};
+    i64 sums[SUMS][4] = {};
     entries(sums, begin, col < p.n ? end : begin, group, 32 * WARPS / across, (const uint4 *)(a.rows + p.columns),
             a.ints, a.q + p.first, x, p.ldq / 4);
     for (u32 d = across; d < 32; d *= 2) shuffle_add(sums, d);
     if (warp > 0 && lane < across)
 #pragma unroll
-        for (int i = 0; i < SUMS * VEC; i++) others[warp - 1][i][lane] = sums[i / VEC][i % VEC];
+        for (int i = 0; i < SUMS * 4; i++) others[warp - 1][i][lane] = sums[i / 4][i % 4];
     __syncthreads();
     if (threadIdx.x >= across || col >= p.n) return;
 #pragma unroll
     for (int w = 0; w < WARPS - 1; w++)
 #pragma unroll
-        for (int i = 0; i < SUMS * VEC; i++) sums[i / VEC][i % VEC] += others[w][i][lane];
-    i128 sum[VEC];
+        for (int i = 0; i < SUMS * 4; i++) sums[i / 4][i % 4] += others[w][i][lane];
+    i128 sum[4];
 #pragma unroll
-    for (int j = 0; j < VEC; j++) sum[j] = total(sums, j);
+    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
     if (slot != ALL) store_partial(slot, col, sum, a, p);
     else store(row, col, sum, a, p);
 }
@@ -278,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(128)
     Args a = {rows, ints, values, b, q, bias, c, part};
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
-    u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane, col = VEC * x;
+    u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane, col = 4 * x;
     u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // segments, which come before the rows
 #ifdef TEAMS
     if (phase_of(p) == 0) {
@@ -305,13 +278,13 @@ extern "C" __global__ void __launch_bounds__(128)
         busy = piece || end - begin <= p.longest; // else it is done in pieces
         if (!busy) end = begin;
     }
-    i64 sums[SUMS][VEC] = {};
+    i64 sums[SUMS][4] = {};
     entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / 4);
     for (u32 d = across; d < across * along; d *= 2) shuffle_add(sums, d);
     if (!busy || group != 0) return;
-    i128 sum[VEC];
+    i128 sum[4];
 #pragma unroll
-    for (int j = 0; j < VEC; j++) sum[j] = total(sums, j);
+    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
     if (piece) store_partial(item, col, sum, a, p);
     else store(row, col, sum, a, p);
 }

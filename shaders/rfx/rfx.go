@@ -120,12 +120,11 @@ func byRows() []*spec.Variant {
 		web.Unit.Defines = wgsl(p)
 		vs = append(vs, sizes{p: p, teams: true}.sized(spec.PTX(name("cuda90"), spec.Variant{
 			Entry: "rfx", Local: spec.Line(local), Overlaps: true, Need: spec.Need{Arch: 90},
-			Consts: slices.Concat(bits, []spec.Const{spec.Define("TEAMS", 1), spec.Define("VEC", lanesColumns(p))}),
+			Consts: slices.Concat(bits, []spec.Const{spec.Define("TEAMS", 1)}),
 			Unit:   spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
 		}), rowsKind, 0))
 		for _, v := range []*spec.Variant{
-			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local),
-				Consts: slices.Concat(bits, []spec.Const{spec.Define("VEC", vec)})}),
+			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local), Consts: bits}),
 			spec.SPIRV(name("vulkan"), gpu), spec.WGSL(name("webgpu"), web),
 			spec.Go(name("cpu"), dtype.F32, group(p), bits...),
 		} {
@@ -133,15 +132,6 @@ func byRows() []*spec.Variant {
 		}
 	}
 	return vs
-}
-
-// lanesColumns returns the columns of a lane on CUDA from compute capability 9.0 on: as many as there is room for in
-// registers.
-func lanesColumns(p rfx.P) uint32 {
-	if p == rfx.P47 {
-		return vec
-	}
-	return 2 * vec
 }
 
 // Kind says how a matrix is encoded.

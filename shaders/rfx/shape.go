@@ -1,4 +1,4 @@
-// How a launch shares out its work: as kernel csr's does, with four or eight columns to a lane.
+// How a launch shares out its work: as kernel csr's does, with four columns to a lane.
 
 package rfx
 
@@ -13,7 +13,7 @@ type shape struct {
 	columns       int // of a workgroup
 }
 
-// lanes do one item at most; each has vec columns, or as many as its variant says.
+// lanes do one item at most; each has vec columns.
 const (
 	lanes = 32
 	vec   = 4
@@ -25,7 +25,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(e, p)
 	}
-	across, vec := 1, columns(v)
+	across := 1
 	for across < lanes && across*vec < p.N {
 		across *= 2
 	}
@@ -39,15 +39,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for along < lanes/across && along*8 <= average {
 		along *= 2
 	}
-	return gpuShape(v, across, along)
-}
-
-// columns returns the columns of a lane on a GPU.
-func columns(v *spec.Variant) int {
-	if n := v.Const("VEC"); n > 0 {
-		return int(n)
-	}
-	return vec
+	return gpuShape(across, along)
 }
 
 // panelShape is the shape of phase 0 for panels: a warp has an item.
@@ -60,11 +52,11 @@ func sumShape(v *spec.Variant) shape {
 	if v.Code == backend.CodeGo {
 		return shape{per: 1, across: 1, along: 1, columns: 64}
 	}
-	return gpuShape(v, 4, lanes/4)
+	return gpuShape(4, lanes/4)
 }
 
-func gpuShape(v *spec.Variant, across, along int) shape {
-	return shape{per: local / (across * along), across: across, along: along, columns: across * columns(v)}
+func gpuShape(across, along int) shape {
+	return shape{per: local / (across * along), across: across, along: along, columns: across * vec}
 }
 
 // tile is the widest tile of columns on the CPU: its sums stay in the first-level cache.

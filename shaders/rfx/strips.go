@@ -17,7 +17,7 @@ import (
 const (
 	stripWarps = 8        // of a workgroup: they take the pieces of a strip by turns
 	stripCTAs  = 2        // workgroups of a multiprocessor
-	stripRing  = 12 << 10 // bytes of a warp's stage buffer, for two pieces at least
+	stripRing  = 98 * 128 // bytes of a warp's stage buffer: two pieces of a block that is full, at p = 47
 	stripTile  = 8        // columns of a workgroup
 	mostBlocks = 16       // of a piece
 	mostStrip  = 1 << 14  // columns of A: sums of products of digits fit 32 bits at every p
@@ -27,7 +27,7 @@ const (
 func byStrips() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
-		v := sizes{p: p}.sized(spec.PTX(fmt.Sprintf("cuda90_strips_p%d", p), spec.Variant{
+		v := sizes{p: p, strips: true}.sized(spec.PTX(fmt.Sprintf("cuda90_strips_p%d", p), spec.Variant{
 			Entry: "rfx", Local: spec.Line(32 * stripWarps), Shared: stripShared(p), Overlaps: true,
 			Need: spec.Need{Arch: 90, Shapes: []backend.MatrixShape{spec.Shape(rfx.StripRows, stripTile, 32, dtype.S8)}},
 			Consts: []spec.Const{
