@@ -4,6 +4,7 @@ package rfx
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/spmmrun/spmm/formats"
@@ -120,31 +121,69 @@ type stripWriter[T formats.Value] struct {
 // write writes the piece of n blocks from a block on.
 func (w *stripWriter[T]) write(piece []byte, strip, block, n int) {
 	masks := piece[:n*StripUnit]
-	for r := range w.at {
-		if row := strip*StripRows + r; row < w.a.Rows {
-			w.gather(masks, r, w.a.RowPtr[row+1], block, block+n)
-		}
-	}
+	w.masks(masks, strip, block, n)
 	digits := piece[n*StripUnit:]
+	w.each(masks, n, func(lane, block, entry, at int) {
+		q := int64(0)
+		if x := w.values[(block*32+entry)*32+lane]; IsFinite(x) {
+			q = Quantise(x, w.units[lane/4+entry/4%2*8])
+		}
+		q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
+		for i := range w.p.Bytes() {
+			digits[digitAt(lane, at+i)] = byte(q >> (8 * i))
+		}
+	})
+}
+
+// each calls f for the entries of a piece of n blocks, with the number of their first digit among the lane's.
+func (w *stripWriter[T]) each(masks []byte, n int, f func(lane, block, entry, at int)) {
 	for lane := range 32 {
-		next := 0
+		at := 0
 		for b := range n {
 			mask := binary.LittleEndian.Uint32(masks[(b*32+lane)*4:])
 			for e := range 32 {
-				if mask>>maskBit(e)&1 == 0 {
-					continue
-				}
-				q := int64(0)
-				if x := w.values[(b*32+e)*32+lane]; IsFinite(x) {
-					q = Quantise(x, w.units[lane/4+e/4%2*8])
-				}
-				q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
-				for range w.p.Bytes() {
-					digits[next/4*StripUnit+lane*4+next%4] = byte(q)
-					q >>= 8
-					next++
+				if mask>>maskBit(e)&1 != 0 {
+					f(lane, b, e, at)
+					at += w.p.Bytes()
 				}
 			}
+		}
+	}
+}
+
+// digitAt returns where a lane's digit is among a piece's.
+func digitAt(lane, i int) int { return i/4*StripUnit + lane*4 + i%4 }
+
+// Places returns the byte of s.Data at which the first digit of each entry of a is, in their order; the next digit is in
+// the next byte of the word, or in the first one of the word StripUnit bytes on. It may not exceed 4 GiB.
+func (s *Strips) Places(a *formats.CSR[float32], p P) []uint32 {
+	places := make([]uint32, len(a.Val))
+	numbers := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx,
+		Val: make([]float32, len(a.Val))}
+	for i := range numbers.Val {
+		numbers.Val[i] = math.Float32frombits(uint32(i))
+	}
+	all := (a.Cols + StripColumns - 1) / StripColumns
+	par.Each((a.Rows+StripRows-1)/StripRows, 4, func(i int) {
+		w := stripWriter[float32]{a: numbers, p: p, at: stripStart(a, i), values: make([]float32, s.Blocks*32*32)}
+		for j := range s.Pieces {
+			n, first := min(s.Blocks, all-j*s.Blocks), int(s.Offsets[i*s.Pieces+j])*StripUnit
+			masks := make([]byte, n*StripUnit)
+			w.masks(masks, i, j*s.Blocks, n)
+			w.each(masks, n, func(lane, block, entry, at int) {
+				number := math.Float32bits(w.values[(block*32+entry)*32+lane])
+				places[number] = uint32(first + n*StripUnit + digitAt(lane, at))
+			})
+		}
+	})
+	return places
+}
+
+// masks notes the entries of a piece.
+func (w *stripWriter[T]) masks(masks []byte, strip, block, n int) {
+	for r := range w.at {
+		if row := strip*StripRows + r; row < w.a.Rows {
+			w.gather(masks, r, w.a.RowPtr[row+1], block, block+n)
 		}
 	}
 }
