@@ -106,7 +106,7 @@ type Source struct {
 // Kind holds what all variants have in common on a kind of device.
 type Kind struct {
 	LaunchUS float64 `json:"launch_us"`      // a launch that does nothing, in µs
-	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Gather allows
+	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Cache allows
 	Again    float64 `json:"again_fetch"`    // the same for a row that rows nearby fetch too
 	Resident int     `json:"resident_items"` // work items that a unit has in hand at a time
 }
@@ -147,7 +147,7 @@ type Cost struct {
 // once, fetching rows of B, arithmetic, and a start.
 type Gather struct {
 	Variants []string `json:"variants"`
-	Slower   float64  `json:"slower"` // time of fetching rows by that which Rates.Gather allows
+	Slower   float64  `json:"slower"` // time of fetching rows by that which Rates.Cache allows
 	// Arithmetic is the time of arithmetic by that which its rate allows; 0: 1.
 	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
 	Start      float64 `json:"start_us,omitempty"` // of all launches
