@@ -6,7 +6,7 @@
 // strip's end. A lane loads the digits of its next four entries for four positions; byte permutes gather them by place,
 // and bring them to the positions that four bits of the mask tell. Digits of B come in the order of fragments, one block
 // ahead.
-// Bound by: the bytes of A; at p = 31 and 47 by the matrix units, and with few entries by loads from shared memory.
+// Bound by: the bytes of A; with few entries by integer instructions, whose number does not depend on them.
 // Constants: BITS (p), WARPS, RING (bytes of a warp's stage buffer), BLOCKS.
 
 #include "store.cuh"
@@ -17,7 +17,6 @@
 #define S ((BITS + 1) / 8) // digits
 #define DIAGS (2 * S - 1) // sums of places
 #define ROWS 16 // of a strip
-#define BLOCK 64 // columns of a mask word
 #define SLOTS 4 // stages, at most
 
 // mma is d += a·b, exactly as long as sums fit.

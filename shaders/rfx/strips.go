@@ -116,7 +116,7 @@ func strips[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, p rfx.P) (s 
 // stripSlots is Slots for strips.
 func stripSlots(a *formats.CSR[float32], variant *spec.Variant) ([]uint32, error) {
 	s, ok := strips(a, make([]rfx.Range, a.Rows), PrecisionOf(variant))
-	if !ok || len(s.Data) > math.MaxUint32 {
+	if !ok || int64(len(s.Data)) > math.MaxUint32 {
 		return nil, fmt.Errorf("kernel requantise: strips of %d bytes exceed 4 GiB: %w", len(s.Data), backend.ErrUnsupported)
 	}
 	return s.Places(a, PrecisionOf(variant)), nil
