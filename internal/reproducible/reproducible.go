@@ -1,8 +1,8 @@
 // Package reproducible multiplies in fixed point (package formats/rfx): the bits of C depend on the operands alone.
 //
-// Choose decides between rows, panels of rows and residues. Each multiplication brings B to fixed point on the device. Where
-// the precision is to be found from the data, B's ranges are read back first; the executor keeps the matrix at each
-// precision that was needed. Sums are products before they are rounded, for ranks that share rows.
+// Choose decides between rows, panels of rows, strips and residues. Each multiplication brings B to fixed point on the
+// device. Where the precision is to be found from the data, B's ranges are read back first; the executor keeps the
+// matrix at each precision that was needed. Sums are products before they are rounded, for ranks that share rows.
 package reproducible
 
 import (

@@ -34,9 +34,9 @@
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
 //
-// Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
-// them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics, though here
-// order would not matter. On CUDA from compute capability 9.0 on launches overlap.
+// Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns;
+// 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics,
+// though here order would not matter. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (
@@ -59,10 +59,7 @@ var files embed.FS
 var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		cuda("cuda90", 4*local, spec.Variant{
-			Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
-		}),
-		cuda("cuda", local, spec.Variant{}), residues,
+		wide, narrow, cuda("cuda", local, spec.Variant{}), residues,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -107,6 +104,15 @@ func cuda(name string, n uint32, v spec.Variant) *spec.Variant {
 	v.Entry, v.Local = "quantise", spec.Line(n)
 	v.Consts = append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("LOCAL", n))
 	return spec.PTX(name, v)
+}
+
+// wide and narrow are for CUDA from compute capability 9.0 on; narrow is for few columns.
+var wide, narrow = hopper("cuda90", 4*local), hopper("cuda90_narrow", local)
+
+func hopper(name string, n uint32) *spec.Variant {
+	return cuda(name, n, spec.Variant{
+		Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
+	})
 }
 
 // local is the invocations of a workgroup, shared the bytes in which they join ranges.
@@ -211,7 +217,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	}
 	phase := func(v *spec.Variant, number uint32, rows, lane, most int) spec.Pass {
 		across, columns := spread(v, l.LD, lane, most)
-		groups := [3]uint32{uint32(max(1, spec.Ceil(l.rows(), rows))), uint32(columns), 1}
+		groups := [3]uint32{uint32(max(1, spec.Ceil(l.K, rows))), uint32(columns), 1}
 		if l.N == 0 {
 			groups = [3]uint32{}
 		}
@@ -232,7 +238,10 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	case l.Digits:
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
-		values = phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
+		if v == wide {
+			v = narrow
+		}
+		ranges, values = phase(v, 4, l.chunk(), 8, 1), phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
