@@ -134,9 +134,9 @@ func whole(c comm.Comm, rowPtr []int64, rows Bounds, w work.Work) (work.Extent, 
 			e.Offset += n
 		}
 	}
-	pieces := []int64{e.CountPieces(rowPtr)}
-	err := c.AllReduce(pieces, comm.Sum)
-	e.Pieces = pieces[0]
+	segments := []int64{e.CountSegments(rowPtr)}
+	err := c.AllReduce(segments, comm.Sum)
+	e.Segments = segments[0]
 	return e, err
 }
 

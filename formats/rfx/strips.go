@@ -11,7 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// The sizes of strips. A block is what a warp's 32 lanes have one word of mask each for: two tiles of 32 columns.
+// The sizes of strips. In a block of two tiles of 32 columns, each of a warp's 32 lanes has one word of mask.
 const (
 	StripRows    = 16
 	StripColumns = 64  // of a block
@@ -19,33 +19,33 @@ const (
 )
 
 // Strips is a matrix's entries as balanced digits of 8 bits, in strips of StripRows rows, which are cut into
-// pieces of Blocks blocks. A piece has, in units of StripUnit bytes,
+// segments of Blocks blocks. A segment has, in units of StripUnit bytes,
 //
 //	masks   a unit for each block: lane 4g + t has bit 16i + 4b + r for the entry of tile i in row g + 8·(r mod 2) and
 //	        column 16·(r/2) + 4t + b
 //	digits  those of each lane's entries, in the order of block, i, r and b: p.Bytes() bytes of each, the lowest
 //	        first, one behind the other. Unit j has word j of each lane.
 //
-// The last piece of a strip has as many blocks as there are left.
+// The last segment of a strip has as many blocks as there are left.
 type Strips struct {
-	Blocks  int
-	Pieces  int      // of a strip
-	Offsets []uint32 // unit of each strip's pieces, and the end
-	Data    []byte
-	Largest int // bytes of the largest piece
+	Blocks   int
+	Segments int      // of a strip
+	Offsets  []uint32 // unit of each strip's segments, and the end
+	Data     []byte
+	Largest  int // bytes of the largest segment
 }
 
 // PackStrips quantises the entries of a, given the ranges of its rows. What is not finite is written as 0. The result
-// has no data, and false is returned, if a piece exceeds most bytes, or all of them 2³² units.
+// has no data, and false is returned, if a segment exceeds most bytes, or all of them 2³² units.
 func PackStrips[T formats.Value](a *formats.CSR[T], rows []Range, p P, blocks, most int) (*Strips, bool) {
 	all := (a.Cols + StripColumns - 1) / StripColumns
-	s := &Strips{Blocks: blocks, Pieces: (all + blocks - 1) / blocks}
+	s := &Strips{Blocks: blocks, Segments: (all + blocks - 1) / blocks}
 	strips := (a.Rows + StripRows - 1) / StripRows
-	sizes := make([]int, strips*s.Pieces)
+	sizes := make([]int, strips*s.Segments)
 	par.Each(strips, 4, func(i int) {
 		at := stripStart(a, i)
-		for j := range s.Pieces {
-			sizes[i*s.Pieces+j] = min(blocks, all-j*blocks) + (mostOfLane(a, &at, i, (j+1)*blocks)*p.Bytes()+3)/4
+		for j := range s.Segments {
+			sizes[i*s.Segments+j] = min(blocks, all-j*blocks) + (mostOfLane(a, &at, i, (j+1)*blocks)*p.Bytes()+3)/4
 		}
 	})
 	s.Offsets = make([]uint32, len(sizes)+1)
@@ -66,8 +66,8 @@ func PackStrips[T formats.Value](a *formats.CSR[T], rows []Range, p P, blocks, m
 				w.units[r] = p.L(rows[row].E())
 			}
 		}
-		for j := range s.Pieces {
-			first, last := s.Offsets[i*s.Pieces+j], s.Offsets[i*s.Pieces+j+1]
+		for j := range s.Segments {
+			first, last := s.Offsets[i*s.Segments+j], s.Offsets[i*s.Segments+j+1]
 			w.write(s.Data[int(first)*StripUnit:int(last)*StripUnit], i, j*blocks, min(blocks, all-j*blocks))
 		}
 	})
@@ -109,20 +109,20 @@ func mostOfLane[T formats.Value](a *formats.CSR[T], at *[StripRows]int64, strip,
 	return slices.Max(counts[:])
 }
 
-// stripWriter writes the pieces of a strip.
+// stripWriter writes the segments of a strip.
 type stripWriter[T formats.Value] struct {
 	a      *formats.CSR[T]
 	p      P
 	at     [StripRows]int64 // the next entries
 	units  [StripRows]int
-	values []float32 // of the piece's entries, by block, place and lane
+	values []float32 // of the segment's entries, by block, place and lane
 }
 
-// write writes the piece of n blocks from a block on.
-func (w *stripWriter[T]) write(piece []byte, strip, block, n int) {
-	masks := piece[:n*StripUnit]
+// write writes the segment of n blocks from a block on.
+func (w *stripWriter[T]) write(segment []byte, strip, block, n int) {
+	masks := segment[:n*StripUnit]
 	w.masks(masks, strip, block, n)
-	digits := piece[n*StripUnit:]
+	digits := segment[n*StripUnit:]
 	w.each(masks, n, func(lane, block, entry, at int) {
 		q := int64(0)
 		if x := w.values[(block*32+entry)*32+lane]; IsFinite(x) {
@@ -135,7 +135,7 @@ func (w *stripWriter[T]) write(piece []byte, strip, block, n int) {
 	})
 }
 
-// each calls f for the entries of a piece of n blocks, with the number of their first digit among the lane's.
+// each calls f for the entries of a segment of n blocks, with the number of their first digit among the lane's.
 func (w *stripWriter[T]) each(masks []byte, n int, f func(lane, block, entry, at int)) {
 	for lane := range 32 {
 		at := 0
@@ -151,11 +151,11 @@ func (w *stripWriter[T]) each(masks []byte, n int, f func(lane, block, entry, at
 	}
 }
 
-// digitAt returns where a lane's digit is among a piece's.
+// digitAt returns where a lane's digit is among a segment's.
 func digitAt(lane, i int) int { return i/4*StripUnit + lane*4 + i%4 }
 
-// Places returns the byte of s.Data at which the first digit of each entry of a is, in their order; the next digit is in
-// the next byte of the word, or in the first one of the word StripUnit bytes on. It may not exceed 4 GiB.
+// Places returns the byte of s.Data at which the first digit of each entry of a is, in their order; the next digit is
+// in the next byte of the word, or in the first one of the word StripUnit bytes on. It may not exceed 4 GiB.
 func (s *Strips) Places(a *formats.CSR[float32], p P) []uint32 {
 	places := make([]uint32, len(a.Val))
 	numbers := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx,
@@ -166,8 +166,8 @@ func (s *Strips) Places(a *formats.CSR[float32], p P) []uint32 {
 	all := (a.Cols + StripColumns - 1) / StripColumns
 	par.Each((a.Rows+StripRows-1)/StripRows, 4, func(i int) {
 		w := stripWriter[float32]{a: numbers, p: p, at: stripStart(a, i), values: make([]float32, s.Blocks*32*32)}
-		for j := range s.Pieces {
-			n, first := min(s.Blocks, all-j*s.Blocks), int(s.Offsets[i*s.Pieces+j])*StripUnit
+		for j := range s.Segments {
+			n, first := min(s.Blocks, all-j*s.Blocks), int(s.Offsets[i*s.Segments+j])*StripUnit
 			masks := make([]byte, n*StripUnit)
 			w.masks(masks, i, j*s.Blocks, n)
 			w.each(masks, n, func(lane, block, entry, at int) {
@@ -179,7 +179,7 @@ func (s *Strips) Places(a *formats.CSR[float32], p P) []uint32 {
 	return places
 }
 
-// masks notes the entries of a piece.
+// masks notes the entries of a segment.
 func (w *stripWriter[T]) masks(masks []byte, strip, block, n int) {
 	for r := range w.at {
 		if row := strip*StripRows + r; row < w.a.Rows {

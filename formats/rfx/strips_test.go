@@ -47,20 +47,20 @@ func testStrips(t *testing.T, a *formats.CSR[half.F16], p rfx.P, blocks int) {
 		t.Fatal("refused")
 	}
 	if _, ok := rfx.PackStrips(a, ranges, p, blocks, s.Largest-1); ok && s.Largest > 0 {
-		t.Errorf("a piece of %d bytes is taken where less is allowed", s.Largest)
+		t.Errorf("a segment of %d bytes is taken where less is allowed", s.Largest)
 	}
 	if got, want := len(s.Data), int(s.Offsets[len(s.Offsets)-1])*rfx.StripUnit; got != want {
 		t.Fatalf("%d bytes, want %d", got, want)
 	}
 	total := 0
 	for i := range (a.Rows + rfx.StripRows - 1) / rfx.StripRows {
-		for j := range s.Pieces {
-			at := i*s.Pieces + j
-			piece := s.Data[int(s.Offsets[at])*rfx.StripUnit : int(s.Offsets[at+1])*rfx.StripUnit]
-			if len(piece) > s.Largest {
-				t.Errorf("a piece of %d bytes, where the largest is of %d", len(piece), s.Largest)
+		for j := range s.Segments {
+			at := i*s.Segments + j
+			segment := s.Data[int(s.Offsets[at])*rfx.StripUnit : int(s.Offsets[at+1])*rfx.StripUnit]
+			if len(segment) > s.Largest {
+				t.Errorf("a segment of %d bytes, where the largest is of %d", len(segment), s.Largest)
 			}
-			total += checkPiece(t, a, ranges, p, piece, i, j*blocks, min(blocks, (a.Cols+63)/64-j*blocks))
+			total += checkSegment(t, a, ranges, p, segment, i, j*blocks, min(blocks, (a.Cols+63)/64-j*blocks))
 		}
 	}
 	if total != len(a.Val) {
@@ -68,14 +68,14 @@ func testStrips(t *testing.T, a *formats.CSR[half.F16], p rfx.P, blocks int) {
 	}
 }
 
-// checkPiece checks a piece of n blocks from `block` on and returns its entries.
-func checkPiece(t *testing.T, a *formats.CSR[half.F16], ranges []rfx.Range, p rfx.P, piece []byte,
+// checkSegment checks a segment of n blocks from `block` on and returns its entries.
+func checkSegment(t *testing.T, a *formats.CSR[half.F16], ranges []rfx.Range, p rfx.P, segment []byte,
 	strip, block, n int) (total int) {
-	digits := piece[n*128:]
+	digits := segment[n*128:]
 	for lane := range 32 {
 		next := 0
 		for b := range n {
-			mask := binary.LittleEndian.Uint32(piece[b*128+lane*4:])
+			mask := binary.LittleEndian.Uint32(segment[b*128+lane*4:])
 			for e := range 32 {
 				i, r, byteOf := e/16, e/4%4, e%4
 				bit := 16*i + 4*byteOf + r

@@ -143,8 +143,8 @@ type Cost struct {
 	from Source // of the model that it is in
 }
 
-// Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: besides moving A, B and C
-// once, fetching rows of B, arithmetic, and a start.
+// Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: besides moving A, B and
+// C once, fetching rows of B, arithmetic, and a start.
 type Gather struct {
 	Variants []string `json:"variants"`
 	Slower   float64  `json:"slower"` // time of fetching rows by that which Rates.Cache allows

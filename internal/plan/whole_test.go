@@ -128,7 +128,7 @@ func TestWholeOffset(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := work.Extent{Rows: a.Rows, NNZ: a.NNZ()}
-	all.Pieces = all.CountPieces(a.RowPtr)
+	all.Segments = all.CountSegments(a.RowPtr)
 	onDrivers(t, func(t *testing.T, dev *device.Device) {
 		for _, n := range []int{3, 64} {
 			b := gen.Dense(a.Cols, n, 1, gen.Values{})

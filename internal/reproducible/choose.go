@@ -170,7 +170,7 @@ func (r *Executor) predict(ctx context.Context, candidates []candidate, n int) (
 	return times, nil
 }
 
-// time is what a multiplication by n columns is predicted to take by a candidate.
+// time predicts how long a candidate takes to multiply by n columns.
 func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n int) time.Duration {
 	rows, cols := r.source.Dims()
 	v := shaders.Reproducible.Runs(c.variant, nil, spec.Problem{N: n})

@@ -79,7 +79,7 @@ func (m *Matrix) Extent() Extent {
 	rows, _ := m.Dims()
 	ptr, _ := m.CSR().Pattern()
 	e := Extent{Rows: rows, NNZ: m.NNZ()}
-	e.Pieces = e.CountPieces(ptr)
+	e.Segments = e.CountSegments(ptr)
 	return e
 }
 

@@ -58,7 +58,7 @@ func (w *Work) Validate(f Form) error {
 		return fmt.Errorf("Options.Cols: %d: want 1 to %d, or 0, which means %d", w.Cols, math.MaxInt32, DefaultCols)
 	case quantised && w.validateQuantised(f) != nil:
 		return w.validateQuantised(f)
-	case whole && (f.Whole.Rows < 0 || f.Whole.NNZ < 0 || f.Whole.Pieces < 0 || f.Whole.Offset < 0):
+	case whole && (f.Whole.Rows < 0 || f.Whole.NNZ < 0 || f.Whole.Segments < 0 || f.Whole.Offset < 0):
 		return fmt.Errorf("Form.Whole: %d rows and %d entries", f.Whole.Rows, f.Whole.NNZ)
 	case whole && (w.P != 0 || w.Tune || f.Transpose || w.Right || quantised):
 		return errors.New("Form.Whole is for fast mode, and for Tune, Transpose, Right and Quantise not set")

@@ -68,7 +68,7 @@ var encode = spec.Encoder64(pack[half.F16], pack[half.BF16], pack[float32], pack
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	of := spec.Extent{Rows: a.Rows, NNZ: a.NNZ()}
-	of.Pieces = of.CountPieces(a.RowPtr)
+	of.Segments = of.CountSegments(a.RowPtr)
 	return packShare(a, v, of)
 }
 
@@ -115,7 +115,7 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	if packingOf(v).chunks {
 		heavy = addChunks(&split, heavy, rowptr, of.NNZ, v.In)
 	}
-	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
+	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Segments), lead
 	if v.Code == backend.CodeGo || v.Code == backend.CodePTX {
 		split.Scattered = scattered(a.ColIdx, a.Cols)
 	}
@@ -164,15 +164,15 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
 			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
-			segments: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
+			segments: split.Segments, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
 			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: float32(p.Alpha),
 			beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})
 		return nil
 	}
-	teams, items := int64(0), int64(split.Pieces)+int64(p.M)
+	teams, items := int64(0), int64(split.Segments)+int64(p.M)
 	if packingOf(v).teams {
-		teams, items = int64(split.Pieces), int64(p.M)
+		teams, items = int64(split.Segments), int64(p.M)
 	}
 	err := phase(0, teams, items, pickShape(v, e, p))
 	if err == nil && split.Rows > 0 {
@@ -186,7 +186,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if err := p.Check(v, e); err != nil {
 		return err
 	}
-	if v.Kind == wholeKind && e.Format.(spec.Split).Pieces > 0 {
+	if v.Kind == wholeKind && e.Format.(spec.Split).Segments > 0 {
 		return fmt.Errorf("a matrix with rows in segments: %w", backend.ErrUnsupported)
 	}
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {

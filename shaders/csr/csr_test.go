@@ -131,7 +131,7 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Slots: 3, Rows: 1, Average: 300,
+	if got, want := e.Format, (spec.Split{Longest: 256, Segments: 3, Slots: 3, Rows: 1, Average: 300,
 		Items: 5}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
@@ -157,7 +157,7 @@ func TestEncode(t *testing.T) {
 	if e, err = csr.Format.Encode(one, teams); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 32, Pieces: 1, Items: 50,
+	if got, want := e.Format, (spec.Split{Longest: 32, Segments: 1, Items: 50,
 		Chunks: spec.Chunks{First: 1, Count: 1}}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}

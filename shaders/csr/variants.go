@@ -106,7 +106,7 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	}
 	switch {
 	case v.Code == backend.CodeSPIRV:
-		if e.Format.(spec.Split).Pieces > 0 {
+		if e.Format.(spec.Split).Segments > 0 {
 			return vulkanTeams[v.In]
 		}
 		return vulkanRows[v.In]

@@ -1,5 +1,5 @@
-// Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phases 0 and 4 find ranges of parts of columns, phases
-// 1 to 3 join them and quantise: to integers, to digits, to digits in the order of fragments.
+// Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phases 0 and 4 find ranges of parts of columns,
+// phases 1 to 3 join them and quantise: to integers, to digits, to digits in the order of fragments.
 // Tile: a CTA has a tile of rows and columns of B.
 // Data movement: straight through registers; ranges of a tile meet in shared memory.
 // Bound by: memory bandwidth.

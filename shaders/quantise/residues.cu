@@ -31,7 +31,9 @@ struct Mine {
         block = blockIdx.x * BLOCKS + threadIdx.x / (DEPTH / 16 * COLS), j = blockIdx.y * COLS + column;
         inside = j < p.n;
     }
-    __device__ __forceinline__ u32 row(u32 turn) const { return (block + turn * CLUSTER * BLOCKS) * DEPTH + 16 * chunk; }
+    __device__ __forceinline__ u32 row(u32 turn) const {
+        return (block + turn * CLUSTER * BLOCKS) * DEPTH + 16 * chunk;
+    }
     // fetch returns the f32 bits of the rows' elements, zeros for those outside B.
     template <int ELEM>
     __device__ __forceinline__ void fetch(u32 (&x)[16], const void *b, u32 turn, const Params &p) const {
@@ -165,7 +167,8 @@ __device__ __forceinline__ void write(uint4 (*image)[LOCAL], char *to, size_t pl
 template <int ELEM, bool WIDE>
 __device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, u32 *q, const Params &p) {
     Mine me(p);
-    u32 kept[KEEP][16], blocks = (p.k + DEPTH - 1) / DEPTH, turns = (blocks + CLUSTER * BLOCKS - 1) / (CLUSTER * BLOCKS);
+    u32 kept[KEEP][16], blocks = (p.k + DEPTH - 1) / DEPTH,
+        turns = (blocks + CLUSTER * BLOCKS - 1) / (CLUSTER * BLOCKS);
     Seen seen = {0, 0, 0xffffffffu};
 #pragma unroll
     for (int t = 0; t < KEEP; t++) {

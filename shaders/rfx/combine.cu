@@ -167,9 +167,9 @@ extern "C" __global__ void __launch_bounds__(LOCAL)
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c,
         const uint4 *__restrict__ part, const Params p) {
     __shared__ __align__(16) u32 words[2 * MOST_MODULI + 4 + (MOST_MODULI + 1) * LIMBS + 1];
-    Table table = {words, p.pieces};
+    Table table = {words, p.segments};
     if (!DIGITS)
-        for (u32 i = threadIdx.x; i < Table::size(p.pieces); i += LOCAL) words[i] = rows[p.heavy + i];
+        for (u32 i = threadIdx.x; i < Table::size(p.segments); i += LOCAL) words[i] = rows[p.heavy + i];
     launches_before();
     __syncthreads();
     // A warpgroup of residues.cu left cols / 32 × 128 words of four.

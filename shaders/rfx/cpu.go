@@ -67,7 +67,7 @@ func group(p rfx.P) backend.GroupFunc {
 		last := min(first+int(g.per), int(g.items))
 		if g.phase == 1 {
 			for i := first; i < last; i++ {
-				g.sum(g.rows[int(g.heavy)+2*int(g.pieces)+3*i:])
+				g.sum(g.rows[int(g.heavy)+2*int(g.segments)+3*i:])
 			}
 			return
 		}
@@ -90,7 +90,7 @@ func (g *job) columns() int {
 
 // item does a row segment or a row.
 func (g *job) item(s *sums, i int) {
-	if i < int(g.pieces) {
+	if i < int(g.segments) {
 		r := g.rows[int(g.heavy)+2*i:]
 		g.multiply(s, r[0], r[1])
 		for j := range g.w {
@@ -98,7 +98,7 @@ func (g *job) item(s *sums, i int) {
 		}
 		return
 	}
-	row := i - int(g.pieces)
+	row := i - int(g.segments)
 	begin, end := g.rows[2*row], g.rows[2*row+2]
 	if end-begin > g.longest {
 		return // done in segments

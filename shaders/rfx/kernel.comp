@@ -178,8 +178,8 @@ void entries(uint begin, uint end, uint group, uint along, uint x) {
     settle();
 }
 
-// pieces adds up the lane's share of pieces first to last.
-void pieces(uint first, uint last, uint group, uint along, uint col) {
+// segments adds up the lane's share of segments first to last.
+void segments(uint first, uint last, uint group, uint along, uint col) {
     for (uint i = first + group; i < last; i += along) {
         Words4 row = Words4(at(uvec2(p.part), i, 16 * p.ldq));
         Wide more;
@@ -220,25 +220,25 @@ void main() {
     for (int w = 0; w < 4; w++) total.w[w] = uvec4(0);
 
     bool busy = item < p.items && col < p.n;
-    bool piece = phase_of() == 0 && item < p.pieces;
+    bool segment = phase_of() == 0 && item < p.segments;
     uint row = 0;
     if (busy && phase_of() == 1) {
-        uint r = p.heavy + 2 * p.pieces + 3 * item;
+        uint r = p.heavy + 2 * p.segments + 3 * item;
         row = p.rows.v[r];
-        pieces(p.rows.v[r + 1], p.rows.v[r + 2], group, along, col);
+        segments(p.rows.v[r + 1], p.rows.v[r + 2], group, along, col);
     } else if (busy) {
-        row = item - p.pieces;
+        row = item - p.segments;
         uint r = p.heavy + 2 * item;
-        uint begin = piece ? p.rows.v[r] : p.rows.v[2 * row];
-        uint end = piece ? p.rows.v[r + 1] : p.rows.v[2 * row + 2];
-        busy = piece || end - begin <= p.longest; // else it is done in pieces
+        uint begin = segment ? p.rows.v[r] : p.rows.v[2 * row];
+        uint end = segment ? p.rows.v[r + 1] : p.rows.v[2 * row + 2];
+        busy = segment || end - begin <= p.longest; // else it is done in segments
         if (busy) entries(begin, end, group, along, x);
     }
     reduce(group, across, along);
     if (!busy || group != 0) return;
     for (uint c = 0; c < 4; c++) {
         uvec4 sum = uvec4(total.w[0][c], total.w[1][c], total.w[2][c], total.w[3][c]);
-        if (piece) Out4(at(uvec2(p.part), item, 16 * p.ldq)).v[col + c] = sum;
+        if (segment) Out4(at(uvec2(p.part), item, 16 * p.ldq)).v[col + c] = sum;
         else if (col + c < p.n) store(row, col + c, sum);
     }
 }

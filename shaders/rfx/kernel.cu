@@ -252,14 +252,14 @@ extern "C" __global__ void __launch_bounds__(128)
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane, col = 4 * x;
-    u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // segments, which come before the rows
+    u32 block = blockIdx.x + blockIdx.z * p.width, before = p.segments; // segments, which come before the rows
 #ifdef TEAMS
     if (phase_of(p) == 0) {
-        if (block < p.pieces) {
+        if (block < p.segments) {
             team(rows + p.heavy + SEGMENT * (size_t)block, x, a, p);
             return;
         }
-        block -= p.pieces;
+        block -= p.segments;
     }
     before = 0;
 #endif
@@ -267,15 +267,15 @@ extern "C" __global__ void __launch_bounds__(128)
     group &= along - 1; // of the item's
     bool busy = item < p.items && col < p.n;
     if (phase_of(p) == 1) {
-        add_slots(rows + p.heavy + SEGMENT * (size_t)p.pieces + 3 * (size_t)item, group, col, busy, a, p);
+        add_slots(rows + p.heavy + SEGMENT * (size_t)p.segments + 3 * (size_t)item, group, col, busy, a, p);
         return;
     }
-    bool piece = item < before;
+    bool segment = item < before;
     u32 row = item - before, begin = 0, end = 0;
     if (busy) {
-        const u32 *r = piece ? rows + p.heavy + 2 * (size_t)item : rows + 2 * (size_t)row;
-        begin = r[0], end = r[piece ? 1 : 2];
-        busy = piece || end - begin <= p.longest; // else it is done in pieces
+        const u32 *r = segment ? rows + p.heavy + 2 * (size_t)item : rows + 2 * (size_t)row;
+        begin = r[0], end = r[segment ? 1 : 2];
+        busy = segment || end - begin <= p.longest; // else it is done in segments
         if (!busy) end = begin;
     }
     i64 sums[SUMS][4] = {};
@@ -285,6 +285,6 @@ extern "C" __global__ void __launch_bounds__(128)
     i128 sum[4];
 #pragma unroll
     for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
-    if (piece) store_partial(item, col, sum, a, p);
+    if (segment) store_partial(item, col, sum, a, p);
     else store(row, col, sum, a, p);
 }

@@ -150,8 +150,8 @@ fn entries(begin: u32, end: u32, group: u32, along: u32, cols: vec4<u32>) {
     settle();
 }
 
-// pieces adds up the invocation's share of pieces first to last.
-fn pieces(first: u32, last: u32, group: u32, along: u32, cols: vec4<u32>) {
+// segments adds up the invocation's share of segments first to last.
+fn segments(first: u32, last: u32, group: u32, along: u32, cols: vec4<u32>) {
     for (var i = first + group; i < last; i += along) {
         for (var c = 0u; c < 4u; c++) {
             if (cols[c] < p.n) {
@@ -248,27 +248,27 @@ fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) at: vec3
     let cols = columns(at.y, lane, across);
 
     var busy = item < p.items && cols.x < p.n;
-    let piece = phase == 0u && item < p.pieces;
+    let segment = phase == 0u && item < p.segments;
     var row = item;
     if (busy && phase == 1u) {
-        let r = p.heavy + 2u * p.pieces + 3u * item;
+        let r = p.heavy + 2u * p.segments + 3u * item;
         row = rows[r];
-        pieces(rows[r + 1u], rows[r + 2u], group, along, cols);
-    } else if (busy && piece) {
+        segments(rows[r + 1u], rows[r + 2u], group, along, cols);
+    } else if (busy && segment) {
         let r = p.heavy + 2u * item;
         entries(rows[r], rows[r + 1u], group, along, cols);
     } else if (busy) {
-        row = item - p.pieces;
+        row = item - p.segments;
         let begin = rows[2u * row];
         let end = rows[2u * row + 2u];
-        busy = end - begin <= p.longest; // else it is done in pieces
+        busy = end - begin <= p.longest; // else it is done in segments
         if (busy) { entries(begin, end, group, along, cols); }
     }
     reduce(i, group, across, along);
     if (!busy || group != 0u) { return; }
     for (var j = 0u; j < 4u; j++) {
         let sum = vec4<u32>(total0[j], total1[j], total2[j], total3[j]);
-        if (!piece) {
+        if (!segment) {
             store(row, cols[j], sum);
         } else if (cols[j] < p.n) {
             let to = 4u * (item * p.ldq + cols[j]);

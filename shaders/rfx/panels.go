@@ -138,8 +138,8 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 }
 
 // Slots returns the entries whose digits kernel requantise is to write for a variant, in the order of its argument: for
-// each tile of a panel, row and vector, the entry's number plus 1, or 0; for variants that take strips the bytes at which
-// the entries' digits begin. It is nil for variants that take rows.
+// each tile of a panel, row and vector, the entry's number plus 1, or 0; for variants that take strips the bytes at
+// which the entries' digits begin. It is nil for variants that take rows.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
 	switch {

@@ -79,13 +79,13 @@ struct PipelineState {
 };
 
 // Work is the sizes of the product and the CTA's place in them: p.longest cluster tiles of rows, p.per stages of k,
-// p.pieces moduli, or places of digits.
+// p.segments moduli, or places of digits.
 struct Work {
     u32 rank, cluster, clusters, tiles, all;
 
     __device__ __forceinline__ Work(const Params &p) {
         rank = blockIdx.x % CLUSTER, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
-        tiles = p.longest * ((p.ldq + COLS - 1) / COLS), all = tiles * p.pieces;
+        tiles = p.longest * ((p.ldq + COLS - 1) / COLS), all = tiles * p.segments;
     }
     // at returns the cluster's item of a turn, `all` or more if there is none. Every second turn goes backwards, so that
     // a cluster whose item takes long gets one that does not.

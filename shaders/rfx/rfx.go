@@ -71,14 +71,14 @@ type params struct {
 	ldb, ldc uint32
 	ldq      uint32 // of q; with strips the blocks of A's columns
 	first    uint32 // word of q's rows
-	// word of rows' segments: see pack and packPanels; of strips' pieces: see packStrips
+	// word of rows' segments: see pack and packPanels; of strips' segments: see packStrips
 	heavy       uint32
 	columns     uint32 // word of rows' columns of the entries
-	pieces      uint32 // segments; of a strip
+	segments    uint32 // segments; of a strip
 	items       uint32 // of this phase: segments and rows, or rows in segments; strips
 	width       uint32 // of the grid in x
-	per         uint32 // items of one workgroup; blocks of a piece
-	longest     uint32 // rows with more entries are in segments; bytes of the largest piece
+	per         uint32 // items of one workgroup; blocks of a segment
+	longest     uint32 // rows with more entries are in segments; bytes of the largest segment
 	shape       uint32 // four bytes: see packed
 	store       uint32 // see spec.Problem.StoreWord; and scaled
 	alpha, beta uint32 // bits of f32
@@ -275,30 +275,30 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchResidues(v, e, p, q)
 	}
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Slots)*int64(q.LD)*16)}
-	phase := func(v *spec.Variant, number, heavy, pieces uint32, teams, items int64, s shape) error {
+	phase := func(v *spec.Variant, number, heavy, segments uint32, teams, items int64, s shape) error {
 		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
 			return fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 		}
 		b := block(p, q, m)
-		b.heavy, b.pieces, b.items, b.width, b.per = heavy, pieces, uint32(items), groups[0], uint32(s.per)
+		b.heavy, b.segments, b.items, b.width, b.per = heavy, segments, uint32(items), groups[0], uint32(s.per)
 		b.longest, b.shape = m.Longest, s.packed(number, m.Type)
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(b)})
 		return nil
 	}
 	var err error
-	heavy, pieces, second := uint32(2*(e.Rows+1)), m.Pieces, v
+	heavy, segments, second := uint32(2*(e.Rows+1)), m.Segments, v
 	switch {
 	case m.V > 0:
 		err = phase(v, 0, heavy, 0, 0, int64(m.Items), panelShape(v))
-		heavy, pieces, second = heavy+m.Items*uint32(itemWords+m.V), 0, ofRows(v)
+		heavy, segments, second = heavy+m.Items*uint32(itemWords+m.V), 0, ofRows(v)
 	case hasTeams(v):
-		err = phase(v, 0, heavy, pieces, int64(pieces), int64(p.M), pickShape(v, e, p))
+		err = phase(v, 0, heavy, segments, int64(segments), int64(p.M), pickShape(v, e, p))
 	default:
-		err = phase(v, 0, heavy, pieces, 0, int64(pieces)+int64(p.M), pickShape(v, e, p))
+		err = phase(v, 0, heavy, segments, 0, int64(segments)+int64(p.M), pickShape(v, e, p))
 	}
 	if err == nil && m.Rows > 0 {
-		err = phase(second, 1, heavy, pieces, 0, int64(m.Rows), sumShape(second))
+		err = phase(second, 1, heavy, segments, 0, int64(m.Rows), sumShape(second))
 	}
 	return l, err
 }
@@ -329,7 +329,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Planes > 0):
 		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
 	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
-		return fmt.Errorf("a matrix in pieces of %d blocks of strips", m.Strips.Blocks)
+		return fmt.Errorf("a matrix in segments of %d blocks of strips", m.Strips.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:

@@ -180,7 +180,7 @@ func problems() []problem {
 	folded.fold = true
 	units := make("many units", 2500, 70, normal, wide, ragged(r, 90, 2500)...)
 	units.units, units.beta = 1<<20, 1
-	pieces := make("rows in segments, with specials", 3000, 9, func(r *rand.Rand) float32 {
+	segments := make("rows in segments, with specials", 3000, 9, func(r *rand.Rand) float32 {
 		if r.IntN(2000) == 0 {
 			return specials(r)
 		}
@@ -190,13 +190,13 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
-	return append(append(ps, scaled, negated, added, folded, units, pieces, long, longMixed),
-		epilogues(ps, scaled, pieces)...)
+	return append(append(ps, scaled, negated, added, folded, units, segments, long, longMixed),
+		epilogues(ps, scaled, segments)...)
 }
 
 // epilogues are problems with epilogues: sums and biases of like size, so that sums cancel and change sign; sums that
 // overflow, that are subnormal, and that are not finite, as biases are.
-func epilogues(ps []problem, scaled, pieces problem) []problem {
+func epilogues(ps []problem, scaled, segments problem) []problem {
 	named := func(name string) problem {
 		return ps[slices.IndexFunc(ps, func(q problem) bool { return q.name == name })]
 	}
@@ -220,7 +220,7 @@ func epilogues(ps []problem, scaled, pieces problem) []problem {
 		named("zeros").with(apart(row), specials),
 		scaled.with(relu(row), specials),
 		scaled.with(col, wide),
-		pieces.with(relu(col), normal),
+		segments.with(relu(col), normal),
 	}
 }
 
@@ -403,7 +403,7 @@ func TestEncode(t *testing.T) {
 		}
 		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Split)
-		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Pieces: 3,
+		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Segments: 3,
 			Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
 		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
 			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1,
@@ -413,12 +413,12 @@ func TestEncode(t *testing.T) {
 		if v.Const("TEAMS") > 0 { // segments have four words
 			want.Columns = 24
 		}
-		if v.Const("RING") > 0 { // ten blocks of 64 columns, of which a lane has 16, but of the last one 8
+		if v.Const("RING") > 0 { // ten blocks of 64 columns: a lane has 16 of each, and 8 of the last one
 			want = kernel.Split{P: p, Type: dtype.F32, Columns: 16,
-				Strips: kernel.Strips{Blocks: 2, Pieces: 5, Largest: uint32(128 * 2 * (1 + 4*p.Bytes()))}}
+				Strips: kernel.Strips{Blocks: 2, Segments: 5, Largest: uint32(128 * 2 * (1 + 4*p.Bytes()))}}
 			macs, bytes = 16*600, 128*(10+38*p.Bytes())
-			if p == rfx.P47 { // pieces of two blocks are too large
-				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Pieces: 10, Largest: 128 * (1 + 24)}
+			if p == rfx.P47 { // segments of two blocks are too large
+				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Segments: 10, Largest: 128 * (1 + 24)}
 			}
 		}
 		if v.Before != nil { // residues of 600 columns, or digits

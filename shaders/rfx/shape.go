@@ -30,7 +30,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 		across *= 2
 	}
 	average := int(e.NNZ / int64(max(1, e.Rows)))
-	items := e.Rows + int(e.Format.(Split).Pieces)
+	items := e.Rows + int(e.Format.(Split).Segments)
 	warps := func() int { return items * ((p.N + across*vec - 1) / (across * vec)) }
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2

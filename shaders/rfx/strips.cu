@@ -1,11 +1,11 @@
-// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS) for few columns, A in strips
-// of 16 rows, on matrix units of 8-bit integers (mma.m16n8k32). strips.go explains the packing.
-// Tile: a CTA computes (16 × 8) at a time. Its warps take pieces of the strip, ranges of columns of A, by turns, and add
-// their sums in shared memory.
-// Data movement: bulk copies load a piece's masks and digits into the warp's stage buffer in shared memory, ahead of the
-// strip's end. A lane loads the digits of its next four entries for four positions; byte permutes gather them by place,
-// and bring them to the positions that four bits of the mask tell. Digits of B come in the order of fragments, one block
-// ahead.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS) for few columns, A in
+// strips of 16 rows, on matrix units of 8-bit integers (mma.m16n8k32). strips.go explains the packing.
+// Tile: a CTA computes (16 × 8) at a time. Its warps take segments of the strip, ranges of columns of A, by turns, and
+// add their sums in shared memory.
+// Data movement: bulk copies load a segment's masks and digits into the warp's stage buffer in shared memory, ahead of
+// the strip's end. A lane loads the digits of its next four entries for four positions; byte permutes gather them by
+// place, and bring them to the positions that four bits of the mask tell. Digits of B come in the order of fragments,
+// one block ahead.
 // Bound by: the bytes of A; with few entries by integer instructions, whose number does not depend on them.
 // Constants: BITS (p), WARPS, RING (bytes of a warp's stage buffer), BLOCKS.
 
@@ -57,8 +57,8 @@ __device__ __forceinline__ u32 shared(u32 at) {
 }
 
 // fragment takes register R of a step: four columns of a row, by place. `bits` has in its bits 0, 4, 8 and 12 which of
-// them have an entry. The lane's digits are a stream of bits, whose words are 128 bytes apart from `at` on; `next` is the
-// number of the next one.
+// them have an entry. The lane's digits are a stream of bits, whose words are 128 bytes apart from `at` on; `next` is
+// the number of the next one.
 template <int R> __device__ __forceinline__ void fragment(u32 (&a)[S][4], u32 at, u32 &next, u32 bits) {
     u32 w[S + 1], place[S];
     at += next / 32 * 128;
@@ -101,15 +101,15 @@ __device__ __forceinline__ void load(uint2 (&b)[2][S], const uint2 *q, u32 block
         for (int d = 0; d < S; d++) b[t][d] = __ldg(q + ((size_t)block * 2 + t) * (S * 32) + d * 32);
 }
 
-// Pieces is the pieces of the strips that a warp loads, every WARPS-th of each, one strip after the other. Lane i knows
-// where the i-th of this strip and of the next one begin and end, in units of 128 bytes: there are at most 32.
-struct Pieces {
+// Segments is the segments of the strips that a warp loads, every WARPS-th of each, one strip after the other. Lane i
+// knows where the i-th of this strip and of the next one begin and end, in units of 128 bytes: there are at most 32.
+struct Segments {
     const unsigned char *ints;
-    const u32 *offsets; // of the warp's first piece of strip 0
+    const u32 *offsets; // of the warp's first segment of strip 0
     u32 of_strip, count, ring, barrier, slots, tiles, end, lane; // end: of numbers of tiles
-    u32 number, piece, first, last, next_first, next_last;
+    u32 number, segment, first, last, next_first, next_last;
 
-    // look reads where the pieces of the next strip lie.
+    // look reads where the segments of the next strip lie.
     __device__ __forceinline__ void look(u32 of) {
         if (of >= end || lane >= count) return;
         const u32 *at = offsets + (size_t)(of / tiles) * of_strip + lane * WARPS;
@@ -117,13 +117,13 @@ struct Pieces {
     }
     // begin goes to a strip.
     __device__ __forceinline__ void begin(u32 of, u32 stride) {
-        number = of, piece = 0, first = next_first, last = next_last;
+        number = of, segment = 0, first = next_first, last = next_last;
         look(of + stride);
     }
-    // fetch starts loading the next piece into a slot.
+    // fetch starts loading the next segment into a slot.
     __device__ __forceinline__ void fetch(u32 slot, u32 stride, const Params &p) {
         if (number >= end) return;
-        u32 from = __shfl_sync(ALL, first, piece), n = __shfl_sync(ALL, last, piece) - from;
+        u32 from = __shfl_sync(ALL, first, segment), n = __shfl_sync(ALL, last, segment) - from;
         if (lane == 0) {
             u32 bar = barrier + 8 * slot;
             barrier_expect(bar, n * 128);
@@ -133,7 +133,7 @@ struct Pieces {
                 "l"(ints + (size_t)from * 128), "r"(n * 128), "r"(bar)
                 : "memory");
         }
-        if (++piece == count) begin(number + stride, stride);
+        if (++segment == count) begin(number + stride, stride);
     }
 };
 
@@ -156,23 +156,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     int *sums = (int *)(memory + WARPS * RING);
     u32 lane = threadIdx.x % 32, warp = __shfl_sync(ALL, threadIdx.x / 32, 0), tiles = (p.n + 7) / 8;
     u32 number = blockIdx.x + blockIdx.z * p.width, stride = gridDim.x * gridDim.z, end = p.items * tiles;
-    u32 count = warp < p.pieces ? (p.pieces - warp + WARPS - 1) / WARPS : 0;
+    u32 count = warp < p.segments ? (p.segments - warp + WARPS - 1) / WARPS : 0;
     u32 slots = min((u32)RING / p.longest, (u32)SLOTS);
-    Pieces pieces;
-    pieces.ints = ints, pieces.offsets = rows + p.heavy + warp, pieces.of_strip = p.pieces, pieces.count = count;
-    pieces.ring = shared_address(memory) + warp * RING, pieces.barrier = shared_address(&barriers[warp][0]);
-    pieces.slots = slots, pieces.tiles = tiles, pieces.end = end, pieces.lane = lane;
-    pieces.next_first = pieces.next_last = 0;
+    Segments segments;
+    segments.ints = ints, segments.offsets = rows + p.heavy + warp;
+    segments.of_strip = p.segments, segments.count = count;
+    segments.ring = shared_address(memory) + warp * RING, segments.barrier = shared_address(&barriers[warp][0]);
+    segments.slots = slots, segments.tiles = tiles, segments.end = end, segments.lane = lane;
+    segments.next_first = segments.next_last = 0;
     if (number >= end) return;
     if (lane == 0) {
-        for (u32 i = 0; i < SLOTS; i++) barrier_init(pieces.barrier + 8 * i, 1);
+        for (u32 i = 0; i < SLOTS; i++) barrier_init(segments.barrier + 8 * i, 1);
         barrier_fence();
     }
-    pieces.look(number);
+    segments.look(number);
     __syncwarp();
     if (count > 0) {
-        pieces.begin(number, stride);
-        for (u32 i = 0; i < slots; i++) pieces.fetch(i, stride, p);
+        segments.begin(number, stride);
+        for (u32 i = 0; i < slots; i++) segments.fetch(i, stride, p);
     }
     for (u32 i = threadIdx.x; i < 2 * DIAGS * 128; i += 32 * WARPS) sums[i] = 0;
     __syncthreads();
@@ -191,8 +192,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
         for (u32 i = 0; i < count; i++) {
             u32 first = base + i * WARPS * p.per, blocks = min(p.per, p.ldq - first);
             bool more = i + 1 < count;
-            barrier_wait(pieces.barrier + 8 * slot, parity);
-            u32 masks = pieces.ring + slot * p.longest + 4 * lane, at = masks + blocks * 128, next_bit = 0;
+            barrier_wait(segments.barrier + 8 * slot, parity);
+            u32 masks = segments.ring + slot * p.longest + 4 * lane, at = masks + blocks * 128, next_bit = 0;
 #pragma unroll 1
             for (u32 k = 0; k < blocks; k++) {
                 uint2 next[2][S];
@@ -206,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
                 for (int d = 0; d < S; d++) now[0][d] = next[0][d], now[1][d] = next[1][d];
             }
             __syncwarp();
-            pieces.fetch(slot, stride, p);
+            segments.fetch(slot, stride, p);
             if (++slot == slots) slot = 0, parity ^= 1;
         }
         int *to = sums + turn * DIAGS * 128;

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	stripWarps = 8        // of a workgroup: they take the pieces of a strip by turns
+	stripWarps = 8        // of a workgroup: they take the segments of a strip by turns
 	stripCTAs  = 2        // workgroups of a multiprocessor
-	stripRing  = 98 * 128 // bytes of a warp's stage buffer: two pieces of a block that is full, at p = 47
+	stripRing  = 98 * 128 // bytes of a warp's stage buffer: two segments of a block that is full, at p = 47
 	stripTile  = 8        // columns of a workgroup
-	mostBlocks = 16       // of a piece
+	mostBlocks = 16       // of a segment
 	mostStrip  = 1 << 14  // columns of A: sums of products of digits fit 32 bits at every p
 )
 
@@ -49,9 +49,9 @@ func stripShared(p rfx.P) uint32 {
 
 // Strips says how a matrix is packed in strips.
 type Strips struct {
-	Blocks  uint32 // of a piece; 0: there are no strips
-	Pieces  uint32 // of a strip
-	Largest uint32 // bytes of the largest piece
+	Blocks   uint32 // of a segment; 0: there are no strips
+	Segments uint32 // of a strip
+	Largest  uint32 // bytes of the largest segment
 }
 
 // FitsStrips refuses a matrix of too many columns for strips.
@@ -65,7 +65,7 @@ func FitsStrips(cols int) error {
 
 // packStrips encodes a in strips. The words of the array rows are, behind what pack puts first,
 //
-//	pieces   the units of ints at which each strip's pieces begin, and the end: see rfx.Strips
+//	segments   the units of ints at which each strip's segments begin, and the end: see rfx.Strips
 //	columns  of the entries, see appendColumns
 func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec.Packed, error) {
 	if err := FitsStrips(a.Cols); err != nil {
@@ -85,7 +85,7 @@ func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spe
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
 		Format: Split{P: p, Type: a.Type(), Columns: columns,
-			Strips: Strips{Blocks: uint32(s.Blocks), Pieces: uint32(s.Pieces), Largest: uint32(s.Largest)}},
+			Strips: Strips{Blocks: uint32(s.Blocks), Segments: uint32(s.Segments), Largest: uint32(s.Largest)}},
 		Arrays: []spec.Array{
 			spec.NewArray("rows", words),
 			spec.NewArray("ints", s.Data),
@@ -103,7 +103,7 @@ func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spe
 	return e, nil
 }
 
-// strips packs a in pieces of as many blocks as two fit a stage buffer, but at most what gives each warp one.
+// strips packs a in segments of as many blocks as two fit a stage buffer, but at most what gives each warp one.
 func strips[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, p rfx.P) (s *rfx.Strips, ok bool) {
 	blocks := max(1, min(mostBlocks, spec.Ceil(spec.Ceil(a.Cols, rfx.StripColumns), stripWarps)))
 	for s, ok = rfx.PackStrips(a, ranges, p, blocks, stripRing/2); !ok && blocks > 1; {
@@ -132,7 +132,7 @@ func launchStrips(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.La
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	b := block(p, q, m)
-	b.heavy, b.pieces, b.items = uint32(2*(e.Rows+1)), m.Strips.Pieces, uint32(count)
+	b.heavy, b.segments, b.items = uint32(2*(e.Rows+1)), m.Strips.Segments, uint32(count)
 	b.ldq, b.width = uint32(spec.Ceil(e.Cols, rfx.StripColumns)), groups[0]
 	b.per, b.longest = m.Strips.Blocks, m.Strips.Largest
 	b.shape = shape{across: 1, along: 1}.packed(0, m.Type)

@@ -6,14 +6,14 @@ import "math"
 
 // Split says how the rows of a matrix are divided: whole, or cut into segments.
 type Split struct {
-	Longest uint32 // rows with more entries are cut into segments of this many
-	Pieces  uint32 // segments
-	Slots   uint32 // rows of the workspace for the segments' partial sums
-	Rows    uint32 // rows in several segments
-	Average int    // entries of a row
-	Items   int    // rows and segments of the whole matrix
-	Lead    int    // slots before the first entry's, see Extent.Offset
-	Chunks  Chunks // for kernels that take A as a stream
+	Longest  uint32 // rows with more entries are cut into segments of this many
+	Segments uint32 // segments
+	Slots    uint32 // rows of the workspace for the segments' partial sums
+	Rows     uint32 // rows in several segments
+	Average  int    // entries of a row
+	Items    int    // rows and segments of the whole matrix
+	Lead     int    // slots before the first entry's, see Extent.Offset
+	Chunks   Chunks // for kernels that take A as a stream
 	// Scattered is the share of a sample's entries whose row of B none of the last entries needed. It is computed for the
 	// kernels of the CPU and of CUDA.
 	Scattered float64
@@ -21,16 +21,17 @@ type Split struct {
 
 // Extent describes the whole matrix when a matrix is some rows of it.
 type Extent struct {
-	Rows   int
-	NNZ    int64
-	Pieces int64 // segments of its long rows: CountPieces of all row pointers
+	Rows     int
+	NNZ      int64
+	Segments int64 // segments of its long rows: CountSegments of all row pointers
 	// Offset is the number of entries before the first of these rows. GPUs take entries in fours, so an entry's number in
 	// the whole matrix decides which lane adds it.
 	Offset int64
 }
 
-// CountPieces returns the number of segments of the rows that are cut. rowptr has one element more than there are rows.
-func (e Extent) CountPieces(rowptr []int64) (n int64) {
+// CountSegments returns the number of segments of the rows that are cut. rowptr has one element more than there are
+// rows.
+func (e Extent) CountSegments(rowptr []int64) (n int64) {
 	longest := int64(LongestRow(e.Rows, e.NNZ))
 	for i := 1; i < len(rowptr); i++ {
 		if entries := rowptr[i] - rowptr[i-1]; entries > longest {
@@ -56,20 +57,20 @@ func LongestRow(rows int, nnz int64) int {
 // SplitRows cuts the rows with more than longest entries. It lists the segments (first entry, last + 1), and then these
 // rows (row, first segment, last + 1).
 func SplitRows(rowptr []int64, longest int) (Split, []uint32) {
-	var pieces, rows []uint32
+	var segments, rows []uint32
 	for i := range len(rowptr) - 1 {
 		begin, end := int(rowptr[i]), int(rowptr[i+1])
 		if end-begin <= longest {
 			continue
 		}
-		first := uint32(len(pieces) / 2)
+		first := uint32(len(segments) / 2)
 		for p := begin; p < end; p += longest {
-			pieces = append(pieces, uint32(p), uint32(min(p+longest, end)))
+			segments = append(segments, uint32(p), uint32(min(p+longest, end)))
 		}
-		rows = append(rows, uint32(i), first, uint32(len(pieces)/2))
+		rows = append(rows, uint32(i), first, uint32(len(segments)/2))
 	}
-	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Slots: uint32(len(pieces) / 2),
-		Rows: uint32(len(rows) / 3)}, append(pieces, rows...)
+	return Split{Longest: uint32(longest), Segments: uint32(len(segments) / 2), Slots: uint32(len(segments) / 2),
+		Rows: uint32(len(rows) / 3)}, append(segments, rows...)
 }
 
 // LongRow returns the most entries of a row that is not for a whole workgroup: three times the average, and at least
@@ -84,24 +85,24 @@ func LongRow(rows int, nnz int64) int {
 // (row, first slot, last + 1).
 func ShareRows(rowptr []int64, long, longest int) (Split, []uint32) {
 	s := Split{Longest: uint32(long)}
-	var pieces, rows []uint32
+	var segments, rows []uint32
 	for i := range len(rowptr) - 1 {
 		begin, end := int(rowptr[i]), int(rowptr[i+1])
 		switch entries := end - begin; {
 		case entries <= long:
 		case entries <= longest:
-			pieces = append(pieces, uint32(begin), uint32(end), uint32(i), NoSlot)
+			segments = append(segments, uint32(begin), uint32(end), uint32(i), NoSlot)
 		default:
 			first := s.Slots
 			for p := begin; p < end; p += longest {
-				pieces = append(pieces, uint32(p), uint32(min(p+longest, end)), uint32(i), s.Slots)
+				segments = append(segments, uint32(p), uint32(min(p+longest, end)), uint32(i), s.Slots)
 				s.Slots++
 			}
 			rows = append(rows, uint32(i), first, s.Slots)
 		}
 	}
-	s.Pieces, s.Rows = uint32(len(pieces)/4), uint32(len(rows)/3)
-	return s, append(pieces, rows...)
+	s.Segments, s.Rows = uint32(len(segments)/4), uint32(len(rows)/3)
+	return s, append(segments, rows...)
 }
 
 // NoSlot in place of a slot: the sums go to C.

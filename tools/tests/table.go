@@ -56,10 +56,10 @@ var (
 	pure   = &config{name: "pure", env: []string{"CGO_ENABLED=0"}}
 	// A browser's tests are built with the flags of the page (cmd/spmmweb/build), whose packages are then compiled once.
 	wasm = &config{
-		name:  "wasm",
+		name: "wasm",
 		flags: []string{"-trimpath", "-gcflags=all=-l -dwarf=false",
 			"-gcflags=github.com/spmmrun/spmm/conformance/oracle=-dwarf=false"},
-		env:   []string{"GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0"},
+		env: []string{"GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0"},
 	}
 	race = &config{name: "race", flags: []string{"-tags=cuda", "-race"}}
 	arm  = &config{name: "arm64", env: []string{"GOARCH=arm64", "CGO_ENABLED=0"}}
