@@ -2,12 +2,11 @@
 
 #include "textflag.h"
 
-// Those of quantise16 and quantise32.
-#define ARGUMENTS \
-	MOVQ q+0(FP), DI; \
-	MOVQ x+8(FP), R8; \
-	MOVQ unit+16(FP), DX; \
-	MOVQ n+24(FP), CX
+// Arguments of functions that widen.
+#define WIDEN \
+	MOVQ dst+0(FP), DI \
+	MOVQ src+8(FP), SI \
+	MOVQ n+16(FP), CX
 
 // func scanRangeAVX2(largest, lowest, special *int32, x *float32, n int)
 TEXT ·scanRangeAVX2(SB), NOSPLIT, $0-40
@@ -71,140 +70,191 @@ scan:
 	VPSLLD $24, Y10, Y10; \
 	VPSRLD $1, Y10, Y10
 
-// PRODUCTS has them times units in Y2 and Y3, INTEGERS in X2 and X3, as integers of 32 bits.
-#define PRODUCTS \
+// INTEGERS has them times units in Y2 and Y3, rounded to integers.
+#define INTEGERS \
 	FINITE; \
 	VEXTRACTF128 $1, Y0, X1; \
 	VCVTPS2PD X0, Y2; \
 	VCVTPS2PD X1, Y3; \
 	VMULPD (DX), Y2, Y2; \
-	VMULPD 32(DX), Y3, Y3
-#define INTEGERS \
-	PRODUCTS; \
-	VCVTPD2DQY Y2, X2; \
-	VCVTPD2DQY Y3, X3
+	VMULPD 32(DX), Y3, Y3; \
+	VROUNDPD $0, Y2, Y2; \
+	VROUNDPD $0, Y3, Y3
 
-// NEXT goes to the next eight elements, of this many bytes in q.
-#define NEXT(bytes, loop) \
-	ADDQ $bytes, DI; \
-	ADDQ $32, R8; \
-	ADDQ $64, DX; \
-	SUBQ $8, CX; \
-	JNZ  loop
-
-// func quantise16AVX2(q *int16, x *float32, unit *float64, n int)
-TEXT ·quantise16AVX2(SB), NOSPLIT, $0-32
-	ARGUMENTS
+// func quantiseAVX2(q *float64, x *float32, unit *float64, n int)
+TEXT ·quantiseAVX2(SB), NOSPLIT, $0-32
+	MOVQ q+0(FP), DI
+	MOVQ x+8(FP), R8
+	MOVQ unit+16(FP), DX
+	MOVQ n+24(FP), CX
 	INFINITY
 
-quantise16:
+quantise:
 	INTEGERS
-	VPACKSSDW X3, X2, X2
-	VMOVDQU X2, (DI)
-	NEXT(16, quantise16)
+	VMOVUPD Y2, (DI)
+	VMOVUPD Y3, 32(DI)
+	ADDQ $64, DI
+	ADDQ $32, R8
+	ADDQ $64, DX
+	SUBQ $8, CX
+	JNZ  quantise
 	VZEROUPPER
 	RET
 
-// func quantise32AVX2(q *int32, x *float32, unit *float64, n int)
-TEXT ·quantise32AVX2(SB), NOSPLIT, $0-32
-	ARGUMENTS
-	INFINITY
+// DOUBLE has a double whose bits are x in each lane of y, whose lower half is also x.
+#define DOUBLE(bits, x, y) \
+	MOVQ $bits, AX; \
+	MOVQ AX, x; \
+	VPBROADCASTQ x, y
 
-quantise32:
-	INTEGERS
-	VMOVDQU X2, (DI)
-	VMOVDQU X3, 16(DI)
-	NEXT(32, quantise32)
-	VZEROUPPER
-	RET
-
-// MAGIC has 1.5·2⁵² in each half of Y9: as an integer, what sums with integers below 2⁵¹ are the doubles of.
-#define MAGIC(r) \
-	MOVQ $0x4338000000000000, r; \
-	MOVQ r, X9; \
-	VPBROADCASTQ X9, Y9
-
-// func quantise48AVX2(low, high *int32, x *float32, unit *float64, n int)
-TEXT ·quantise48AVX2(SB), NOSPLIT, $0-40
+// func quantiseDigitsAVX2(low, high *float64, x *float32, unit *float64, n int)
+TEXT ·quantiseDigitsAVX2(SB), NOSPLIT, $0-40
 	MOVQ low+0(FP), DI
 	MOVQ high+8(FP), SI
 	MOVQ x+16(FP), R8
 	MOVQ unit+24(FP), DX
 	MOVQ n+32(FP), CX
 	INFINITY
-	MAGIC(AX)
-	VPCMPEQD Y15, Y15, Y15
-	VPSRLQ $40, Y15, Y14 // 2²⁴ − 1
-	VPSRLQ $63, Y15, Y13
-	VPSLLQ $23, Y13, Y13 // 2²³
+	DOUBLE(0x3e70000000000000, X8, Y8) // 2⁻²⁴
+	DOUBLE(0x4170000000000000, X9, Y9) // 2²⁴
 
-quantise48:
-	PRODUCTS
-	VADDPD Y9, Y2, Y2
-	VADDPD Y9, Y3, Y3
-	VPSUBQ Y9, Y2, Y2    // the integers
-	VPSUBQ Y9, Y3, Y3
-	VPADDQ Y13, Y2, Y4
-	VPADDQ Y13, Y3, Y5
-	VPAND Y14, Y4, Y4
-	VPAND Y14, Y5, Y5
-	VPSUBQ Y13, Y4, Y4   // their low digits
-	VPSUBQ Y13, Y5, Y5
-	VPSUBQ Y4, Y2, Y2
-	VPSUBQ Y5, Y3, Y3
-	VPSRLQ $24, Y2, Y2   // the high ones, in the lower 32 bits
-	VPSRLQ $24, Y3, Y3
-	VSHUFPS $0x88, Y5, Y4, Y4
-	VSHUFPS $0x88, Y3, Y2, Y2
-	VPERMQ $0xd8, Y4, Y4
-	VPERMQ $0xd8, Y2, Y2
-	VMOVDQU Y4, (DI)
-	VMOVDQU Y2, (SI)
-	ADDQ $32, DI
-	ADDQ $32, SI
+digits:
+	INTEGERS
+	VMULPD Y8, Y2, Y4
+	VMULPD Y8, Y3, Y5
+	VROUNDPD $0, Y4, Y4
+	VROUNDPD $0, Y5, Y5
+	VMOVUPD Y4, (SI)
+	VMOVUPD Y5, 32(SI)
+	VFNMADD231PD Y9, Y4, Y2
+	VFNMADD231PD Y9, Y5, Y3
+	VMOVUPD Y2, (DI)
+	VMOVUPD Y3, 32(DI)
+	ADDQ $64, DI
+	ADDQ $64, SI
 	ADDQ $32, R8
 	ADDQ $64, DX
 	SUBQ $8, CX
-	JNZ  quantise48
+	JNZ  digits
 	VZEROUPPER
 	RET
 
-// func roundSumsAVX2(y *float32, sums *int64, unit *float64, n int, scale float64) (tooLarge int64)
+// func widenInt16AVX2(dst *float64, src *int16, n int)
+TEXT ·widenInt16AVX2(SB), NOSPLIT, $0-24
+	WIDEN
+
+widen16:
+	VPMOVSXWD (SI), Y0
+	VEXTRACTI128 $1, Y0, X1
+	VCVTDQ2PD X0, Y0
+	VCVTDQ2PD X1, Y1
+	VMOVUPD Y0, (DI)
+	VMOVUPD Y1, 32(DI)
+	ADDQ $16, SI
+	ADDQ $64, DI
+	SUBQ $8, CX
+	JNZ  widen16
+	VZEROUPPER
+	RET
+
+// func widenInt32AVX2(dst *float64, src *int32, n int)
+TEXT ·widenInt32AVX2(SB), NOSPLIT, $0-24
+	WIDEN
+
+widen32:
+	VCVTDQ2PD (SI), Y0
+	VCVTDQ2PD 16(SI), Y1
+	VMOVUPD Y0, (DI)
+	VMOVUPD Y1, 32(DI)
+	ADDQ $32, SI
+	ADDQ $64, DI
+	SUBQ $8, CX
+	JNZ  widen32
+	VZEROUPPER
+	RET
+
+// func halveInt32AVX2(dst *float64, src *int32, n int)
+TEXT ·halveInt32AVX2(SB), NOSPLIT, $0-24
+	WIDEN
+
+halve:
+	VMOVDQU (SI), Y0
+	VPSLLD $16, Y0, Y1
+	VPSRAD $16, Y1, Y1       // the low halves
+	VPSUBD Y1, Y0, Y0
+	VPSRAD $16, Y0, Y0       // the high ones
+	VPUNPCKLDQ Y0, Y1, Y2    // pairs of numbers 0, 1, 4, 5
+	VPUNPCKHDQ Y0, Y1, Y3    // 2, 3, 6, 7
+	VCVTDQ2PD X2, Y4
+	VCVTDQ2PD X3, Y5
+	VEXTRACTI128 $1, Y2, X2
+	VEXTRACTI128 $1, Y3, X3
+	VCVTDQ2PD X2, Y2
+	VCVTDQ2PD X3, Y3
+	VMOVUPD Y4, (DI)
+	VMOVUPD Y5, 32(DI)
+	VMOVUPD Y2, 64(DI)
+	VMOVUPD Y3, 96(DI)
+	ADDQ $32, SI
+	ADDQ $128, DI
+	SUBQ $8, CX
+	JNZ  halve
+	VZEROUPPER
+	RET
+
+// func foldSumsAVX2(high, low, sums *float64, n int, scale float64)
+TEXT ·foldSumsAVX2(SB), NOSPLIT, $0-40
+	MOVQ high+0(FP), DI
+	MOVQ low+8(FP), SI
+	MOVQ sums+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSD scale+32(FP), Y8
+	DOUBLE(0x4558000000000000, X9, Y9) // foldMagic
+
+fold:
+	VMULPD (DX), Y8, Y0
+	VMULPD 32(DX), Y8, Y1
+	VADDPD Y9, Y0, Y2
+	VADDPD Y9, Y1, Y3
+	VSUBPD Y9, Y2, Y2
+	VSUBPD Y9, Y3, Y3
+	VSUBPD Y2, Y0, Y0
+	VSUBPD Y3, Y1, Y1
+	VADDPD (DI), Y2, Y2
+	VADDPD 32(DI), Y3, Y3
+	VADDPD (SI), Y0, Y0
+	VADDPD 32(SI), Y1, Y1
+	VMOVUPD Y2, (DI)
+	VMOVUPD Y3, 32(DI)
+	VMOVUPD Y0, (SI)
+	VMOVUPD Y1, 32(SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	ADDQ $64, DX
+	SUBQ $8, CX
+	JNZ  fold
+	VZEROUPPER
+	RET
+
+// func roundSumsAVX2(y *float32, sums, unit *float64, n int, scale float64)
 // The conversion to float32 is the one rounding: the products with powers of two are exact.
-TEXT ·roundSumsAVX2(SB), NOSPLIT, $0-48
+TEXT ·roundSumsAVX2(SB), NOSPLIT, $0-40
 	MOVQ y+0(FP), DI
 	MOVQ sums+8(FP), SI
 	MOVQ unit+16(FP), DX
 	MOVQ n+24(FP), CX
 	VBROADCASTSD scale+32(FP), Y8
-	MAGIC(AX)
-	VPCMPEQD Y15, Y15, Y15
-	VPSRLQ $63, Y15, Y14
-	VPSLLQ $51, Y14, Y14 // 2⁵¹
-	VPXOR Y13, Y13, Y13  // bits of sums that are too large
-	VPXOR Y12, Y12, Y12
+	VPXOR Y9, Y9, Y9
 
 round:
-	VMOVDQU (SI), Y0
-	VMOVDQU 32(SI), Y1
-	VPADDQ Y14, Y0, Y2
-	VPADDQ Y14, Y1, Y3
-	VPSRLQ $52, Y2, Y2
-	VPSRLQ $52, Y3, Y3
-	VPOR Y2, Y13, Y13
-	VPOR Y3, Y13, Y13
-	VPADDQ Y9, Y0, Y0
-	VPADDQ Y9, Y1, Y1
-	VSUBPD Y9, Y0, Y0
-	VSUBPD Y9, Y1, Y1
+	VMULPD (SI), Y8, Y0
+	VMULPD 32(SI), Y8, Y1
 	VMULPD (DX), Y0, Y0
 	VMULPD 32(DX), Y1, Y1
-	VMULPD Y8, Y0, Y0
-	VMULPD Y8, Y1, Y1
 	VCVTPD2PSY Y0, X0
 	VCVTPD2PSY Y1, X1
-	VADDPS X12, X0, X0   // −0 becomes +0
-	VADDPS X12, X1, X1
+	VADDPS X9, X0, X0 // −0 becomes +0
+	VADDPS X9, X1, X1
 	VMOVUPS X0, (DI)
 	VMOVUPS X1, 16(DI)
 	ADDQ $32, DI
@@ -212,11 +262,65 @@ round:
 	ADDQ $64, DX
 	SUBQ $8, CX
 	JNZ  round
-	VEXTRACTI128 $1, Y13, X0
-	VPOR X0, X13, X13
-	VPSHUFD $0x4e, X13, X0
-	VPOR X0, X13, X13
-	VMOVQ X13, AX
-	MOVQ AX, tooLarge+40(FP)
+	VZEROUPPER
+	RET
+
+// ODD sets s to a + b, rounded to odd (see OddSum): c and d are other registers, Y9 is 0, Y14 1 in each lane. A last bit
+// that must be set is set by adding 1 to the bits, or subtracting it where what is left has the other sign than s.
+#define ODD(a, b, s, c, d) \
+	VADDPD b, a, s; \
+	VSUBPD a, s, c; \
+	VSUBPD c, s, d; \
+	VSUBPD d, a, a; \
+	VSUBPD c, b, b; \
+	VADDPD a, b, b; \
+	VCMPPD $4, Y9, b, c; \
+	VPAND s, Y14, d; \
+	VPXOR d, Y14, d; \
+	VPAND c, d, d; \
+	VPXOR s, b, b; \
+	VPSRLQ $63, b, b; \
+	VPADDQ b, b, b; \
+	VPSUBQ b, Y14, b; \
+	VPSUBQ d, Y9, d; \
+	VPAND b, d, d; \
+	VPADDQ d, s, s
+
+// func roundPairsAVX2(y *float32, high, low *float64, scale float64, unit *float64, n int, row float64)
+TEXT ·roundPairsAVX2(SB), NOSPLIT, $0-56
+	MOVQ y+0(FP), DI
+	MOVQ high+8(FP), SI
+	MOVQ low+16(FP), R8
+	VBROADCASTSD scale+24(FP), Y7
+	MOVQ unit+32(FP), DX
+	MOVQ n+40(FP), CX
+	VBROADCASTSD row+48(FP), Y8
+	VPXOR Y9, Y9, Y9
+	VPCMPEQD Y14, Y14, Y14
+	VPSRLQ $63, Y14, Y14
+
+pairs:
+	VMULPD (SI), Y7, Y0
+	VMULPD 32(SI), Y7, Y1
+	VMOVUPD (R8), Y2
+	VMOVUPD 32(R8), Y3
+	ODD(Y0, Y2, Y4, Y10, Y11)
+	ODD(Y1, Y3, Y5, Y12, Y13)
+	VMULPD (DX), Y4, Y4
+	VMULPD 32(DX), Y5, Y5
+	VMULPD Y8, Y4, Y4
+	VMULPD Y8, Y5, Y5
+	VCVTPD2PSY Y4, X0
+	VCVTPD2PSY Y5, X1
+	VADDPS X9, X0, X0 // −0 becomes +0
+	VADDPS X9, X1, X1
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, 16(DI)
+	ADDQ $32, DI
+	ADDQ $64, SI
+	ADDQ $64, R8
+	ADDQ $64, DX
+	SUBQ $8, CX
+	JNZ  pairs
 	VZEROUPPER
 	RET

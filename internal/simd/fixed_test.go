@@ -72,8 +72,8 @@ func TestScanRange(t *testing.T) {
 	})
 }
 
-// testQuantise holds quantising to integers against rounding in float64, which has room for them.
-func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) []int64) {
+// testQuantise holds quantising to integers below 2^most against rounding in float64, which has room for them.
+func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) []float64) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(t, "n")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "units"), 0))
@@ -91,56 +91,151 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 		}
 		levels(func(name string) {
 			for j, q := range run(x, unit) {
-				want := int64(0)
+				want := 0.0
 				if isFinite(x[j]) {
-					want = int64(math.RoundToEven(float64(x[j]) * unit[j]))
+					want = math.RoundToEven(float64(x[j]) * unit[j])
 				}
 				if q != want {
-					t.Fatalf("%s: element %d of %d: %v in units of 1/%v is %d, want %d", name, j, n, x[j], unit[j], q, want)
+					t.Fatalf("%s: element %d of %d: %v in units of 1/%v is %v, want %v", name, j, n, x[j], unit[j], q, want)
 				}
 			}
 		})
 	})
 }
 
-// quantised runs Quantise16 or Quantise32.
-func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64,
-	run func([]T, []float32, []float64)) (out []int64) {
-	q := make([]T, len(x)+1)
-	q[len(x)] = 77
-	run(q, x, unit)
-	for _, v := range q[:len(x)] {
-		out = append(out, int64(v))
-	}
-	if q[len(x)] != 77 {
-		t.Error("wrote behind the last element")
-	}
-	return out
+// guarded returns room for n numbers, and a function that says whether what lies behind them was written.
+func guarded[T float32 | float64](n int) (room []T, written func() bool) {
+	all := make([]T, n+1)
+	all[n] = 77
+	return all[:n], func() bool { return all[n] != 77 }
 }
 
-func TestQuantise16(t *testing.T) {
-	testQuantise(t, 15, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise16) })
-}
-
-func TestQuantise32(t *testing.T) {
-	testQuantise(t, 31, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise32) })
-}
-
-func TestQuantise48(t *testing.T) {
-	testQuantise(t, 47, func(x []float32, unit []float64) (out []int64) {
-		low, high := make([]int32, len(x)+1), make([]int32, len(x)+1)
-		low[len(x)], high[len(x)] = 77, 77
-		Quantise48(low, high, x, unit)
-		for j := range x {
-			if low[j] < -1<<23 || low[j] >= 1<<23 {
-				t.Errorf("digit %d of 24 bits", low[j])
+func TestQuantise(t *testing.T) {
+	for _, most := range []int{15, 31, 47} {
+		testQuantise(t, most, func(x []float32, unit []float64) []float64 {
+			q, written := guarded[float64](len(x))
+			Quantise(q, x, unit)
+			if written() {
+				t.Error("wrote behind the last element")
 			}
-			out = append(out, int64(high[j])<<24+int64(low[j]))
+			return q
+		})
+	}
+}
+
+func TestQuantiseDigits(t *testing.T) {
+	testQuantise(t, 47, func(x []float32, unit []float64) (out []float64) {
+		low, lowWritten := guarded[float64](len(x))
+		high, highWritten := guarded[float64](len(x))
+		QuantiseDigits(low, high, x, unit)
+		for j := range x {
+			if low[j] < -1<<23 || low[j] > 1<<23 || low[j] != math.Trunc(low[j]) || high[j] != math.Trunc(high[j]) {
+				t.Errorf("digits %v and %v of 24 bits", low[j], high[j])
+			}
+			out = append(out, high[j]*(1<<24)+low[j])
 		}
-		if low[len(x)] != 77 || high[len(x)] != 77 {
+		if lowWritten() || highWritten() {
 			t.Error("wrote behind the last element")
 		}
 		return out
+	})
+}
+
+func TestWidenIntegers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "n")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		narrow, wide := make([]int16, n), make([]int32, n)
+		for i := range n {
+			narrow[i], wide[i] = int16(r.Uint32()), int32(r.Uint32())
+			switch r.IntN(8) {
+			case 0:
+				narrow[i], wide[i] = math.MinInt16, math.MinInt32
+			case 1:
+				narrow[i], wide[i] = math.MaxInt16, 2039<<20
+			}
+		}
+		levels(func(name string) {
+			dst, written := guarded[float64](n)
+			WidenInt16(dst, narrow)
+			for i, x := range dst {
+				if x != float64(narrow[i]) {
+					t.Fatalf("%s: %d of 16 bits is %v", name, narrow[i], x)
+				}
+			}
+			WidenInt32(dst, wide)
+			for i, x := range dst {
+				if x != float64(wide[i]) {
+					t.Fatalf("%s: %d of 32 bits is %v", name, wide[i], x)
+				}
+			}
+			halves, halvesWritten := guarded[float64](2 * n)
+			for i, x := range wide {
+				wide[i] = min(x, math.MaxInt32-1<<15)
+			}
+			HalveInt32(halves, wide)
+			for i, x := range wide {
+				low, high := halves[2*i], halves[2*i+1]
+				if low < -1<<15 || low >= 1<<15 || high < -1<<15 || high >= 1<<15 || high*(1<<16)+low != float64(x) {
+					t.Fatalf("%s: the halves of %d are %v and %v", name, x, low, high)
+				}
+			}
+			if written() || halvesWritten() {
+				t.Fatalf("%s: wrote behind %d numbers", name, n)
+			}
+		})
+	})
+}
+
+// someSum draws an integer at most 2^most in magnitude, of any size, the largest more often.
+func someSum(r *rand.Rand, most int) int64 {
+	limit := int64(1) << most
+	switch r.IntN(6) {
+	case 0:
+		return limit
+	case 1:
+		return -limit
+	}
+	return (r.Int64N(2*limit) - limit) >> r.IntN(most)
+}
+
+// TestFoldSums adds as many sums as the longest row has, each as large as a piece of a row can make it.
+func TestFoldSums(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, pieces := rapid.IntRange(0, 20).Draw(t, "n"), rapid.IntRange(1, 256).Draw(t, "pieces")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		sums, want := make([][2][]float64, pieces), make([]big.Int, n)
+		scales := [2]float64{1, 0x1p24}
+		for i := range sums {
+			for p, scale := range scales {
+				sums[i][p] = make([]float64, n)
+				for j := range n {
+					s := someSum(r, 53)
+					sums[i][p][j] = float64(s)
+					want[j].Add(&want[j], new(big.Int).Mul(big.NewInt(s), big.NewInt(int64(scale))))
+				}
+			}
+		}
+		levels(func(name string) {
+			high, highWritten := guarded[float64](n)
+			low, lowWritten := guarded[float64](n)
+			for _, piece := range sums {
+				for p, scale := range scales {
+					FoldSums(high, low, piece[p], scale)
+				}
+			}
+			for j := range n {
+				h, _ := big.NewFloat(high[j]).Int(nil)
+				l, _ := big.NewFloat(low[j]).Int(nil)
+				if got := h.Add(h, l); got.Cmp(&want[j]) != 0 || math.Abs(low[j]) > 512*FoldUnit/2 ||
+					math.Mod(high[j], FoldUnit) != 0 {
+					t.Fatalf("%s: sum %d is %v + %v, want %v", name, j, high[j], low[j], &want[j])
+				}
+			}
+			if highWritten() || lowWritten() {
+				t.Fatalf("%s: wrote behind the last sum", name)
+			}
+		})
 	})
 }
 
@@ -148,39 +243,46 @@ func TestRoundSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(t, "n")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		sums, unit := make([]int64, n), make([]float64, n)
-		scale := math.Ldexp(1, r.IntN(300)-200)
-		for j := range sums {
-			sums[j] = (r.Int64N(1<<52) - 1<<51) >> r.IntN(52)
+		single, high, low, unit := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+		row, scale := math.Ldexp(1, r.IntN(300)-200), math.Ldexp(1, r.IntN(17))
+		for j := range n {
+			single[j] = float64(someSum(r, 53))
+			high[j], low[j] = float64(someSum(r, 53))*math.Ldexp(1, r.IntN(17)), float64(someSum(r, 53))
 			unit[j] = math.Ldexp(1, r.IntN(300)-200)
+			switch r.IntN(4) {
+			case 0: // a tie, or next to one
+				high[j], low[j] = float64(r.IntN(1<<25)-1<<24)*(1<<28)+(1<<27), float64(r.IntN(3)-1)
+			case 1: // what is left is below the last bit of the sum
+				high[j], low[j] = float64(someSum(r, 20))*0x1p53, float64(r.IntN(7)-3)
+			}
+		}
+		// rounded returns a sum in its units.
+		rounded := func(h, l, unit float64) float32 {
+			exact := new(big.Float).SetPrec(300).SetFloat64(h)
+			exact.Mul(exact, new(big.Float).SetFloat64(scale))
+			exact.Add(exact, new(big.Float).SetFloat64(l))
+			exact.SetMantExp(exact, math.Ilogb(unit)+math.Ilogb(row))
+			y, _ := exact.Float32()
+			return y + 0 // not −0
 		}
 		levels(func(name string) {
-			y := make([]float32, n+1)
-			y[n] = 77
-			if !RoundSums(y, sums, unit, scale) {
-				t.Fatalf("%s: sums below 2⁵¹ are too large", name)
-			}
-			for j, s := range sums {
-				want, _ := new(big.Float).SetMantExp(big.NewFloat(float64(s)), math.Ilogb(unit[j])+math.Ilogb(scale)).Float32()
-				if want == 0 {
-					want = 0 // not −0
-				}
-				if math.Float32bits(y[j]) != math.Float32bits(want) {
-					t.Fatalf("%s: %d·%v·%v is %v, want %v", name, s, unit[j], scale, y[j], want)
-				}
-			}
-			if y[n] != 77 {
-				t.Fatalf("%s: wrote behind the last element", name)
-			}
-			for j := range sums { // one that is too large, anywhere
-				for _, big := range []int64{1 << 51, -1<<51 - 1, math.MaxInt64, math.MinInt64} {
-					old := sums[j]
-					sums[j] = big
-					if RoundSums(y, sums, unit, scale) {
-						t.Fatalf("%s: %d at %d of %d passes", name, big, j, n)
+			y, written := guarded[float32](n)
+			check := func(high, low []float64) {
+				RoundSums(y, high, low, scale, unit, row)
+				for j, got := range y {
+					l := 0.0
+					if low != nil {
+						l = low[j]
 					}
-					sums[j] = old
+					if want := rounded(high[j], l, unit[j]); math.Float32bits(got) != math.Float32bits(want) {
+						t.Fatalf("%s: (%v·%v + %v)·%v·%v is %v, want %v", name, high[j], scale, l, unit[j], row, got, want)
+					}
 				}
+			}
+			check(single, nil)
+			check(high, low)
+			if written() {
+				t.Fatalf("%s: wrote behind the last element", name)
 			}
 		})
 	})
@@ -188,9 +290,10 @@ func TestRoundSums(t *testing.T) {
 
 func BenchmarkFixed(b *testing.B) {
 	const n = 512
-	x, unit, sums, y := make([]float32, n), make([]float64, n), make([]int64, n), make([]float32, n)
+	x, unit, y := make([]float32, n), make([]float64, n), make([]float32, n)
+	high, low, sums, ints := make([]float64, n), make([]float64, n), make([]float64, n), make([]int32, n)
 	for i := range x {
-		x[i], unit[i], sums[i] = float32(rand.NormFloat64()), 1<<20, rand.Int64N(1<<40)
+		x[i], unit[i], sums[i] = float32(rand.NormFloat64()), 1<<20, float64(rand.Int64N(1<<40))
 	}
 	p, q, s := make([]int32, n), make([]int32, n), make([]int32, n)
 	run := func(name string, f func()) {
@@ -202,7 +305,11 @@ func BenchmarkFixed(b *testing.B) {
 		})
 	}
 	run("scan", func() { ScanRange(p, q, s, x) })
-	run("quantise32", func() { Quantise32(q, x, unit) })
-	run("quantise48", func() { Quantise48(p, q, x, unit) })
-	run("round", func() { RoundSums(y, sums, unit, 1) })
+	run("quantise", func() { Quantise(high, x, unit) })
+	run("digits", func() { QuantiseDigits(low, high, x, unit) })
+	run("widen", func() { WidenInt32(sums, ints) })
+	run("halve", func() { HalveInt32(high, ints[:n/2]) })
+	run("fold", func() { FoldSums(high, low, sums, 1) })
+	run("round", func() { RoundSums(y, sums, nil, 1, unit, 1) })
+	run("round pairs", func() { RoundSums(y, sums, low, 1, unit, 1) })
 }

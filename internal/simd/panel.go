@@ -37,6 +37,14 @@ func PanelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 	}
 }
 
+// PanelF64 is PanelF32 for float64 elements. Sums are kept in float64.
+func PanelF64(acc []float64, lda int, vals []float64, v int, cols []uint32, b []float64, ldb, n int) {
+	if len(cols) > 0 && n > 0 {
+		checkPanel(len(acc), lda, len(vals), v, len(cols), len(b), n)
+		panelF64(acc, lda, vals, v, cols, b, ldb, n)
+	}
+}
+
 func checkPanel(acc, lda, vals, v, cols, b, n int) {
 	if n%Width != 0 || lda < n || acc < (PanelRows-1)*lda+n || v < PanelRows || vals < (cols-1)*v+PanelRows || b < n {
 		panic("simd: slices of a panel do not fit together")
@@ -59,10 +67,10 @@ func WidenBF16(dst []float32, src []half.BF16) {
 	}
 }
 
-func goPanelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []float32, ldb, n int) {
+func goPanel[S float32 | float64](acc []S, lda int, vals []S, v int, cols []uint32, b []S, ldb, n int) {
 	for k, col := range cols {
 		for j := 0; j < n; j += 8 {
-			goPanel8(acc[j:], lda, vals[k*v:], (*[8]float32)(b[int(col)*ldb+j:]))
+			goPanel8(acc[j:], lda, vals[k*v:], (*[8]S)(b[int(col)*ldb+j:]))
 		}
 	}
 }
@@ -92,9 +100,9 @@ func goPanelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b
 }
 
 // goPanel8 adds one vector's products with eight columns.
-func goPanel8(acc []float32, lda int, vals []float32, x *[8]float32) {
-	for r, v := range (*[PanelRows]float32)(vals) {
-		a := (*[8]float32)(acc[r*lda:])
+func goPanel8[S float32 | float64](acc []S, lda int, vals []S, x *[8]S) {
+	for r, v := range (*[PanelRows]S)(vals) {
+		a := (*[8]S)(acc[r*lda:])
 		a[0], a[1], a[2], a[3] = a[0]+v*x[0], a[1]+v*x[1], a[2]+v*x[2], a[3]+v*x[3]
 		a[4], a[5], a[6], a[7] = a[4]+v*x[4], a[5]+v*x[5], a[6]+v*x[6], a[7]+v*x[7]
 	}

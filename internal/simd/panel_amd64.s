@@ -26,6 +26,21 @@
 #define LOADB VPMOVZXWD (R8), Y8; VPSLLD $16, Y8, Y8
 #include "panel_amd64.h"
 
+// Of float64, 4 columns.
+
+#undef ROW
+#undef TAKE
+#undef PUT
+
+#define ROW(r, l, h) VBROADCASTSD (8*r)(SI), Y9; VFMADD231PD Y8, Y9, l
+#define TAKE(r, l, h) VMOVUPD (R8), l
+#define PUT(r, l, h) VMOVUPD l, (R8)
+
+#define NAME ·panelF64AVX2
+#define AHEAD PREFETCHT0 (BX)(R13*1)
+#define LOADB VMOVUPD (R8), Y8
+#include "panel_amd64.h"
+
 #undef EACH
 #undef ROW
 #undef TAKE
@@ -53,6 +68,36 @@
 #define NAME ·panelBF16AVX512
 #define AHEAD PREFETCHT0 (BX)(R13*1)
 #define LOADB VPMOVZXWD (R8), Z16; VPMOVZXWD 32(R8), Z17; VPSLLD $16, Z16, Z16; VPSLLD $16, Z17, Z17
+#include "panel_amd64.h"
+
+// Of float64, 16 columns.
+
+#undef ROW
+#undef TAKE
+#undef PUT
+
+#define ROW(r, l, h) VBROADCASTSD (8*r)(SI), Z18; VFMADD231PD Z16, Z18, l; VFMADD231PD Z17, Z18, h
+#define TAKE(r, l, h) VMOVUPD (R8), l; VMOVUPD 64(R8), h
+#define PUT(r, l, h) VMOVUPD l, (R8); VMOVUPD h, 64(R8)
+
+#define NAME ·panel16F64AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1); PREFETCHT0 64(BX)(R13*1)
+#define LOADB VMOVUPD (R8), Z16; VMOVUPD 64(R8), Z17
+#include "panel_amd64.h"
+
+// 8 columns: there are no second halves.
+
+#undef ROW
+#undef TAKE
+#undef PUT
+
+#define ROW(r, l, h) VFMADD231PD.BCST (8*r)(SI), Z16, l
+#define TAKE(r, l, h) VMOVUPD (R8), l
+#define PUT(r, l, h) VMOVUPD l, (R8)
+
+#define NAME ·panel8F64AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1)
+#define LOADB VMOVUPD (R8), Z16
 #include "panel_amd64.h"
 
 // func finiteAVX2(x *float32, n int) bool

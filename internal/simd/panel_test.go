@@ -14,7 +14,15 @@ import (
 )
 
 // panelOf calls the function under test for T.
-func panelOf[T element](acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
+func panelOf[T element, S float32 | float64](acc []S, lda int, vals []S, v int, cols []uint32, b []T, ldb, n int) {
+	if b, ok := any(b).([]float64); ok {
+		PanelF64(any(acc).([]float64), lda, any(vals).([]float64), v, cols, b, ldb, n)
+		return
+	}
+	panelNarrow(any(acc).([]float32), lda, any(vals).([]float32), v, cols, b, ldb, n)
+}
+
+func panelNarrow[T element](acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
 	switch b := any(b).(type) {
 	case []half.F16:
 		PanelF16(acc, lda, vals, v, cols, b, ldb, n)
@@ -27,9 +35,9 @@ func panelOf[T element](acc []float32, lda int, vals []float32, v int, cols []ui
 
 // testPanel holds the panel function against sums in float64, on operands whose sums are exact.
 // Everything that the function must not touch or let in is NaN.
-func testPanel[T element](t *testing.T) {
-	nan32 := float32(math.NaN())
-	nan := from[T](nan32)
+func testPanel[T element, S float32 | float64](t *testing.T) {
+	nanS := S(math.NaN())
+	nan := from[T](float32(math.NaN()))
 	rapid.Check(t, func(t *rapid.T) {
 		n := Width * rapid.IntRange(0, 14).Draw(t, "n/8")
 		nnz := rapid.IntRange(0, 20).Draw(t, "nnz")
@@ -39,7 +47,7 @@ func testPanel[T element](t *testing.T) {
 		lda := n + rapid.IntRange(0, 9).Draw(t, "padding of acc")
 		shift := rapid.IntRange(0, 3).Draw(t, "misalignment")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		small := func() float32 { return float32(r.IntN(33) - 16) }
+		small := func() S { return S(r.IntN(33) - 16) }
 
 		b := make([]T, shift+rows*ldb)
 		for i := range b {
@@ -48,14 +56,14 @@ func testPanel[T element](t *testing.T) {
 		b = b[shift:]
 		for i := range rows {
 			for j := range n {
-				b[i*ldb+j] = from[T](small())
+				b[i*ldb+j] = from[T](float32(small()))
 			}
 		}
-		cols, vals := make([]uint32, nnz), make([]float32, max(0, (nnz-1)*v+PanelRows))
+		cols, vals := make([]uint32, nnz), make([]S, max(0, (nnz-1)*v+PanelRows))
 		for i := range vals {
-			vals[i] = nan32
+			vals[i] = nanS
 		}
-		start := make([]float32, PanelRows*lda)
+		start := make([]S, PanelRows*lda)
 		for i := range start {
 			start[i] = small()
 		}
@@ -73,7 +81,7 @@ func testPanel[T element](t *testing.T) {
 			}
 		}
 		levels(func(name string) {
-			acc := append([]float32{nan32}, start...)
+			acc := append([]S{nanS}, start...)
 			panelOf(acc[1:], lda, vals, v, cols, b, ldb, n)
 			for i, x := range acc[1:] {
 				if float64(x) != want[i] {
@@ -84,9 +92,10 @@ func testPanel[T element](t *testing.T) {
 	})
 }
 
-func TestPanelF32(t *testing.T)  { testPanel[float32](t) }
-func TestPanelF16(t *testing.T)  { testPanel[half.F16](t) }
-func TestPanelBF16(t *testing.T) { testPanel[half.BF16](t) }
+func TestPanelF32(t *testing.T)  { testPanel[float32, float32](t) }
+func TestPanelF16(t *testing.T)  { testPanel[half.F16, float32](t) }
+func TestPanelBF16(t *testing.T) { testPanel[half.BF16, float32](t) }
+func TestPanelF64(t *testing.T)  { testPanel[float64, float64](t) }
 
 // TestWiden converts every 16-bit number there is.
 func TestWiden(t *testing.T) {

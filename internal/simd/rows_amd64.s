@@ -19,6 +19,10 @@
 #define ROWBF16 ·rowBF16AVX2
 #define ROWSBF16 ·rowsBF16AVX2
 #include "elements_amd64.h"
+#define PAIRS ·pairsF64AVX2
+#define AHEAD4 VECTORS4
+#include "pairs_amd64.h"
+#undef AHEAD4
 
 #include "avx512_amd64.h"
 #define ROWF64 ·rowF64AVX512
@@ -30,3 +34,7 @@
 #define ROWBF16 ·rowBF16AVX512
 #define ROWSBF16 ·rowsBF16AVX512
 #include "elements_amd64.h"
+#define PAIRS ·pairsF64AVX512
+#define AHEAD4 VECTORS4
+#include "pairs_amd64.h"
+#undef AHEAD4

@@ -1,4 +1,4 @@
-// The kernel on the CPU: an item's sums of a tile of columns in 64 bits.
+// The kernel on the CPU: rows by a tile of columns, from sums (see run) to C.
 
 package rfx
 
@@ -16,14 +16,14 @@ import (
 // columns of a workgroup in phase 1, see sumShape.
 const sumColumns = 64
 
-// batch is how many entries are cut into digits at a time.
-const batch = 1024
+// scratch is what a workgroup works in.
+type scratch struct {
+	run
+	rows [runPieces]int // of each piece in run
 
-// sums are those of one item: acc[d][j] has column j's products of digits whose places add up to d.
-type sums struct {
-	acc    [3][tile]int64
-	tmp    [tile]int64
-	lo, hi [batch]int32 // digits of entries
+	// The sums of a row in several pieces, or of a segment:
+	high, low [tile]float64  // see simd.FoldSums
+	acc       [3][tile]int64 // at p = 47: acc[d][j] has column j's products of digits whose places add up to d
 
 	// Of the workgroup's columns:
 	units   [tile]float64 // 2^L
@@ -31,18 +31,19 @@ type sums struct {
 	y       [tile]float32
 }
 
-var pool = sync.Pool{New: func() any { return new(sums) }}
+var pool = sync.Pool{New: func() any { return new(scratch) }}
 
 // job is one workgroup's work.
 type job struct {
 	params
+	*scratch
 	p           rfx.P
 	phase, elem uint32
 	epilogue    spec.Epilogue
 	bias        []float32
 	alpha, beta float32 // of params, as numbers
 	args        [][]byte
-	rows        []uint32
+	words       []uint32 // argument rows
 	colidx      []uint32
 	q           []uint32
 	j, w        int // its first column, and how many
@@ -54,10 +55,10 @@ func group(p rfx.P) backend.GroupFunc {
 		x := spec.View[params](block)
 		g := job{
 			params: x, alpha: math.Float32frombits(x.alpha), beta: math.Float32frombits(x.beta), p: p, args: args,
-			rows:  backend.View[uint32](args[0]),
+			words: backend.View[uint32](args[0]),
 			phase: x.shape >> 16 & 0xff, elem: x.shape >> 24, q: backend.View[uint32](args[4]),
 		}
-		g.colidx = g.rows[x.columns:]
+		g.colidx = g.words[x.columns:]
 		if _, g.epilogue = spec.Stored(x.store); g.epilogue.Bias != spec.NoBias {
 			g.bias = backend.View[float32](args[5])
 		}
@@ -67,16 +68,19 @@ func group(p rfx.P) backend.GroupFunc {
 		last := min(first+int(g.per), int(g.items))
 		if g.phase == 1 {
 			for i := first; i < last; i++ {
-				g.sum(g.rows[int(g.heavy)+2*int(g.pieces)+3*i:])
+				g.sum(g.words[int(g.heavy)+2*int(g.pieces)+3*i:])
 			}
 			return
 		}
-		s := pool.Get().(*sums)
-		defer pool.Put(s)
-		g.scale(s)
+		g.scratch = pool.Get().(*scratch)
+		defer pool.Put(g.scratch)
+		g.scale()
+		b := backend.View[float64](backend.Bytes(g.q[g.first:]))
+		g.reset(p, args[1], g.colidx, b[min(g.j, len(b)):], int(g.ldq), host.Pad(g.w)) // B has as many columns
 		for i := first; i < last; i++ {
-			g.item(s, i)
+			g.item(i)
 		}
+		g.flush()
 	}
 }
 
@@ -85,86 +89,177 @@ func (g *job) columns() int {
 	if g.phase == 1 {
 		return sumColumns
 	}
-	return max(1, min(tile, int(g.n)))
-}
-
-// item does a row segment or a row.
-func (g *job) item(s *sums, i int) {
-	if i < int(g.pieces) {
-		r := g.rows[int(g.heavy)+2*i:]
-		g.multiply(s, r[0], r[1])
-		for j := range g.w {
-			g.put(i, g.j+j, g.combine(s, j))
-		}
-		return
-	}
-	row := i - int(g.pieces)
-	begin, end := g.rows[2*row], g.rows[2*row+2]
-	if end-begin > g.longest {
-		return // done in segments
-	}
-	g.multiply(s, begin, end)
-	g.finish(s, row)
+	return max(1, min(tile, int(g.params.n)))
 }
 
 // scale looks at the ranges of the workgroup's columns.
-func (g *job) scale(s *sums) {
-	s.special = false
+func (g *job) scale() {
+	g.special = false
 	for j, x := range g.q[g.j:][:g.w] {
 		r := rfx.Range(x)
-		s.units[j] = power(g.p.L(r.E()))
-		s.special = s.special || r.NonFinite()
+		g.units[j] = power(g.p.L(r.E()))
+		g.special = g.special || r.NonFinite()
 	}
 }
 
 // power returns 2^e for an e of normal numbers.
 func power(e int) float64 { return math.Float64frombits(uint64(1023+e) << 52) }
 
-// finish writes a row's elements of C, given their sums.
-func (g *job) finish(s *sums, row int) {
-	r := rfx.Range(g.rows[2*row+1])
-	if s.special || r.NonFinite() || g.alpha != 1 || g.beta != 0 || !g.round(s, power(g.p.L(r.E()))) {
+// item does a row segment or a row. A row in one piece is left to flush.
+func (g *job) item(i int) {
+	if i < int(g.pieces) {
+		r := g.words[int(g.heavy)+2*i:]
+		g.add(int(r[0]), int(r[1]))
 		for j := range g.w {
-			g.store(row, g.j+j, g.combine(s, j))
+			g.put(i, g.j+j, g.combine(j))
 		}
 		return
 	}
-	y := backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:][:g.w]
-	copy(y, s.y[:g.w])
-	if !g.epilogue.None() {
+	row := i - int(g.pieces)
+	begin, end := g.words[2*row], g.words[2*row+2]
+	n := int(end - begin)
+	switch {
+	case end-begin > g.longest: // done in segments
+	case n <= mostTerms(g.p):
+		if !g.takes(int(begin), n) {
+			g.flush()
+		}
+		g.rows[g.run.n] = row
+		g.push(int(begin), n)
+	default:
+		g.flush()
+		g.add(int(begin), int(end))
+		g.finishSums(row)
+	}
+}
+
+// flush finishes the rows that are in one piece.
+func (g *job) flush() {
+	if g.run.n == 0 {
+		return
+	}
+	g.compute()
+	for i, row := range g.rows[:g.run.n] {
+		switch g.p {
+		case rfx.P15, rfx.P23:
+			g.finish(row, g.run.sum(i, 0, 0), nil, 1)
+		case rfx.P31:
+			_, upper := halves(g.p)
+			g.finish(row, g.run.sum(i, 1, 0), g.run.sum(i, 0, 0), upper)
+		case rfx.P47:
+			g.clear()
+			g.addPiece(i)
+			g.finishSums(row)
+		}
+	}
+	g.run.n = 0
+}
+
+// add adds up the products of entries begin to end.
+func (g *job) add(begin, end int) {
+	g.flush()
+	g.clear()
+	for begin < end {
+		for n := 0; begin < end; begin += n {
+			if n = min(end-begin, mostTerms(g.p)); !g.takes(begin, n) {
+				break
+			}
+			g.push(begin, n)
+		}
+		g.compute()
+		for i := range g.run.n {
+			g.addPiece(i)
+		}
+		g.run.n = 0
+	}
+}
+
+// clear makes the sums zeros.
+func (g *job) clear() {
+	w := host.Pad(g.w)
+	clear(g.high[:w])
+	clear(g.low[:w])
+	for d := range g.acc {
+		clear(g.acc[d][:w])
+	}
+}
+
+// addPiece adds those of a piece.
+func (g *job) addPiece(i int) {
+	if g.p == rfx.P47 {
+		for d := range 4 {
+			acc := g.acc[d/2+d%2][:]
+			for j, x := range g.run.sum(i, d/2, d%2) {
+				acc[j] += int64(x)
+			}
+		}
+		return
+	}
+	n, upper := halves(g.p)
+	simd.FoldSums(g.high[:], g.low[:], g.run.sum(i, 0, 0), 1)
+	if n == 2 {
+		simd.FoldSums(g.high[:], g.low[:], g.run.sum(i, 1, 0), upper)
+	}
+}
+
+// finishSums writes a row's elements of C, given the sums.
+func (g *job) finishSums(row int) {
+	if g.p != rfx.P47 {
+		g.finish(row, g.high[:], g.low[:], 1)
+		return
+	}
+	y, unit := g.target(row), g.p.L(rfx.Range(g.words[2*row+1]).E())
+	if !roundTriples(y, g.acc[0][:], g.acc[1][:], g.acc[2][:], g.units[:], power(unit)) {
 		for j := range y {
-			y[j] = g.finished(y[j], row, g.j+j)
+			y[j] = g.combine(j).Round(unit + g.p.L(rfx.Range(g.q[g.j+j]).E()))
+		}
+	}
+	g.store(row, y)
+}
+
+// finish writes a row's elements of C, given its sums as simd.RoundSums has them.
+func (g *job) finish(row int, high, low []float64, scale float64) {
+	y := g.target(row)
+	simd.RoundSums(y, high, low, scale, g.units[:], power(g.p.L(rfx.Range(g.words[2*row+1]).E())))
+	g.store(row, y)
+}
+
+// plain reports whether the rounded sums of a row, with an epilogue, are C.
+func (g *job) plain(row int) bool {
+	return !g.special && !rfx.Range(g.words[2*row+1]).NonFinite() && g.alpha == 1 && g.beta == 0
+}
+
+// target returns where to round the sums of a row: in C, unless it must not be overwritten yet.
+func (g *job) target(row int) []float32 {
+	if g.plain(row) {
+		return g.c(row)
+	}
+	return g.y[:g.w]
+}
+
+// c returns the workgroup's columns of a row of C.
+func (g *job) c(row int) []float32 {
+	return backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:][:g.w]
+}
+
+// store makes rounded sums, which are where target says, a row of C.
+func (g *job) store(row int, y []float32) {
+	c := g.c(row)
+	switch {
+	case !g.plain(row):
+		for j, x := range y {
+			c[j] = g.element(row, g.j+j, x, c[j])
+		}
+	case !g.epilogue.None():
+		for j, x := range y {
+			c[j] = g.finished(x, row, g.j+j)
 		}
 	}
 }
 
-// round rounds the sums times their units and scale, and reports whether all are within the range that this does.
-func (g *job) round(s *sums, scale float64) bool {
-	y, units := s.y[:g.w], s.units[:g.w]
-	switch g.p {
-	case rfx.P31:
-		return roundPairs(y, s.acc[0][:g.w], s.acc[1][:g.w], units, scale)
-	case rfx.P47:
-		return roundTriples(y, s.acc[0][:g.w], s.acc[1][:g.w], s.acc[2][:g.w], units, scale)
-	}
-	return simd.RoundSums(y, s.acc[0][:g.w], units, scale)
-}
-
-// roundPairs is simd.RoundSums for sums low + 2¹⁶·high.
-func roundPairs(y []float32, low, high []int64, units []float64, scale float64) bool {
-	low, high, units = low[:len(y)], high[:len(y)], units[:len(y)]
-	for j := range y {
-		h := high[j] + low[j]>>16
-		if uint64(h+1<<53) > 1<<54 {
-			return false
-		}
-		y[j] = float32(oddSum(float64(h)*(1<<16), float64(low[j]&(1<<16-1)))*units[j]*scale) + 0 // not −0
-	}
-	return true
-}
-
-// roundTriples is simd.RoundSums for sums low + 2²⁴·mid + 2⁴⁸·high.
-func roundTriples(y []float32, low, mid, high []int64, units []float64, scale float64) bool {
+// roundTriples is simd.RoundSums for sums low + 2²⁴·mid + 2⁴⁸·high. It reports whether the high ones, with what is
+// carried, are within 2⁵³.
+func roundTriples(y []float32, low, mid, high []int64, units []float64, row float64) bool {
 	low, mid, high, units = low[:len(y)], mid[:len(y)], high[:len(y)], units[:len(y)]
 	for j := range y {
 		m := mid[j] + low[j]>>24
@@ -173,94 +268,17 @@ func roundTriples(y []float32, low, mid, high []int64, units []float64, scale fl
 			return false
 		}
 		below := m&(1<<24-1)<<24 | low[j]&(1<<24-1)
-		y[j] = float32(oddSum(float64(h)*(1<<48), float64(below))*units[j]*scale) + 0 // not −0
+		y[j] = float32(simd.OddSum(float64(h)*(1<<48), float64(below))*units[j]*row) + 0 // not −0
 	}
 	return true
 }
 
-// oddSum returns a + b rounded to odd: where it is not exact, the neighbour whose last bit is set. To round that to a
-// float32 is to round the sum once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). b is
-// not negative, and a is 0 or no smaller in magnitude. A sum of zero is +0.
-func oddSum(a, b float64) float64 {
-	s := a + b
-	rest := b - (s - a) // exact (Dekker)
-	if rest == 0 {
-		return s
-	}
-	bits := math.Float64bits(s)
-	switch {
-	case bits&1 == 1:
-	case (rest > 0) == (s > 0):
-		bits++
-	default:
-		bits--
-	}
-	return math.Float64frombits(bits)
-}
-
-// multiply adds up the products of entries begin to end. A row segment has at most 2¹⁵ entries: no sum of products
-// below 2⁴⁷ overflows.
-func (g *job) multiply(s *sums, begin, end uint32) {
-	w := host.Pad(g.w) // q has as many columns
-	for d := range s.acc {
-		clear(s.acc[d][:w])
-	}
-	for ; begin < end; begin += batch {
-		k := begin
-		n := min(end-k, batch)
-		cols, lo, hi := g.colidx[k:k+n], s.lo[:n], s.hi[:n]
-		switch q := g.q[g.first:]; g.p {
-		case rfx.P15:
-			for i, x := range backend.View[int16](g.args[1])[k : k+n] {
-				lo[i] = int32(x)
-			}
-			simd.RowInt16(s.tmp[:w], lo, cols, backend.View[int16](backend.Bytes(q))[g.j:], int(g.ldq))
-			s.add(0, w)
-		case rfx.P23:
-			s.row(0, w, backend.View[int32](g.args[1])[k:k+n], cols, q[g.j:], int(g.ldq))
-		case rfx.P31:
-			for i, x := range backend.View[int32](g.args[1])[k : k+n] {
-				lo[i] = int32(int16(x))
-				hi[i] = (x - lo[i]) >> 16
-			}
-			s.row(0, w, lo, cols, q[g.j:], int(g.ldq))
-			s.row(1, w, hi, cols, q[g.j:], int(g.ldq))
-		case rfx.P47:
-			for i := range lo {
-				x := backend.View[int32](g.args[1])[2*(int(k)+i):]
-				lo[i], hi[i] = x[0], x[1]
-			}
-			s.row(0, w, lo, cols, q[g.j:], 2*int(g.ldq))
-			s.row(1, w, hi, cols, q[g.j:], 2*int(g.ldq))
-			s.row(1, w, lo, cols, q[int(g.ldq)+g.j:], 2*int(g.ldq))
-			s.row(2, w, hi, cols, q[int(g.ldq)+g.j:], 2*int(g.ldq))
-		}
-	}
-}
-
-// row adds the products of digits of some entries and of w columns of their rows to sum d.
-func (s *sums) row(d, w int, digits []int32, cols []uint32, q []uint32, ld int) {
-	simd.RowInt32(s.tmp[:w], digits, cols, backend.View[int32](backend.Bytes(q)), ld)
-	s.add(d, w)
-}
-
-// add adds tmp to sum d.
-func (s *sums) add(d, w int) {
-	acc := s.acc[d][:w]
-	for j, x := range s.tmp[:w] {
-		acc[j] += x
-	}
-}
-
 // combine returns column j's sum.
-func (g *job) combine(s *sums, j int) rfx.Int128 {
-	switch g.p {
-	case rfx.P31:
-		return rfx.Combine([]int64{s.acc[0][j], s.acc[1][j]}, 16)
-	case rfx.P47:
-		return rfx.Combine([]int64{s.acc[0][j], s.acc[1][j], s.acc[2][j]}, 24)
+func (g *job) combine(j int) rfx.Int128 {
+	if g.p == rfx.P47 {
+		return rfx.Combine([]int64{g.acc[0][j], g.acc[1][j], g.acc[2][j]}, 24)
 	}
-	return rfx.Int(s.acc[0][j])
+	return rfx.Int(int64(g.high[j] / simd.FoldUnit)).Shl(simd.FoldBits).Add(rfx.Int(int64(g.low[j])))
 }
 
 // put and get access the workspace: segment i's sum of column j.
@@ -276,34 +294,31 @@ func (g *job) get(i, j int) rfx.Int128 {
 
 // sum does phase 1 for one row: r is the row, its first segment, and the one after its last.
 func (g *job) sum(r []uint32) {
-	for j := g.j; j < g.j+g.w; j++ {
+	row := int(r[0])
+	c, unit := g.c(row), g.p.L(rfx.Range(g.words[2*row+1]).E())
+	for j := range c {
 		var t rfx.Int128
 		for i := r[1]; i < r[2]; i++ {
-			t = t.Add(g.get(int(i), j))
+			t = t.Add(g.get(int(i), g.j+j))
 		}
-		g.store(int(r[0]), j, t)
+		c[j] = g.element(row, g.j+j, t.Round(unit+g.p.L(rfx.Range(g.q[g.j+j]).E())), c[j])
 	}
 }
 
-// store writes element (row, j) of C, given the sum.
-func (g *job) store(row, j int, t rfx.Int128) {
-	ra, rb := rfx.Range(g.rows[2*row+1]), rfx.Range(g.q[j])
-	y := round(t, g.p.L(ra.E())+g.p.L(rb.E()))
-	if ra.NonFinite() || rb.NonFinite() {
+// element returns element (row, j) of C, given its sum, rounded, and what it was.
+func (g *job) element(row, j int, y, old float32) float32 {
+	if rfx.Range(g.words[2*row+1]).NonFinite() || rfx.Range(g.q[j]).NonFinite() {
 		if c := g.class(row, j); c != rfx.Finite {
 			y = c.Value()
 		}
 	}
-	c := backend.View[uint32](g.args[6])
-	at := row*int(g.ldc) + j
 	if g.alpha != 1 || g.beta != 0 {
-		old := float32(0)
-		if g.beta != 0 {
-			old = math.Float32frombits(c[at])
+		if g.beta == 0 {
+			old = 0 // whatever C held
 		}
 		y = rfx.Scale(g.alpha, y, g.beta, old)
 	}
-	c[at] = math.Float32bits(g.finished(y, row, j))
+	return g.finished(y, row, j)
 }
 
 // finished applies the epilogue to element (row, j) of C, which is not −0. IEEE 754 defines the addition, and so the
@@ -324,23 +339,9 @@ func (g *job) finished(y float32, row, j int) float32 {
 	return y
 }
 
-// round is t.Round(scale), faster for a t that float64 holds: then the one rounding is that of the
-// conversion, the product with a power of two being exact.
-func round(t rfx.Int128, scale int) float32 {
-	x := int64(t.Lo)
-	if limit := int64(1) << 53; t.Hi != x>>63 || x >= limit || x <= -limit {
-		return t.Round(scale)
-	}
-	y := float32(float64(x) * power(scale))
-	if y == 0 {
-		return 0 // not −0
-	}
-	return y
-}
-
 // class returns the class of the products of a row's entries with column j.
 func (g *job) class(row, j int) (c rfx.Class) {
-	for k := g.rows[2*row]; k < g.rows[2*row+2]; k++ {
+	for k := g.words[2*row]; k < g.words[2*row+2]; k++ {
 		b := host.Element(g.args[3], int(g.colidx[k])*int(g.ldb)+j, g.elem)
 		c |= rfx.ProductClass(host.Element(g.args[2], int(k), g.elem), b)
 	}

@@ -223,7 +223,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 	if kind(v) != Rows {
 		return quantise.NewDigits(k, n, p)
 	}
-	return quantise.NewLayout(k, n, p)
+	return quantise.LayoutFor(v.Code, k, n, p)
 }
 
 // launch says how a variant multiplies with a B that kernel quantise brought to its Layout.
