@@ -33,7 +33,7 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 		return nil, err
 	}
 	from := t.BlockLayout(0, 0)
-	q := quantise.LayoutFor(v.Code, from.Rows, from.Cols, rfx.P23)
+	q := quantise.NewLayout(from.Rows, from.Cols, rfx.P23)
 	l, err := quantise.Launch(v, q, from.Type, from.LD)
 	if err != nil {
 		return nil, err

@@ -324,7 +324,7 @@ func (r *Executor) quantise(w *launch.Composer, j int, buf backend.Buffer, whole
 func (r *Executor) Check(n int, out dtype.Type) error {
 	b := kernel.Layout(r.Variant, r.Cols, n).Bytes()
 	if r.auto != nil {
-		b = quantise.LayoutFor(r.Variant.Code, r.Cols, n, rfx.P47).Bytes()
+		b = quantise.NewLayout(r.Cols, n, rfx.P47).Bytes()
 	}
 	if b > r.Device.Limit() {
 		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b,

@@ -181,7 +181,7 @@ func others(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed
 	if w.P != 0 {
 		fixed := kernel.Layout(e.Variant, cols, int(n)).Bytes()
 		if w.P == work.AutoP {
-			fixed = max(fixed, quantise.LayoutFor(e.Variant.Code, cols, int(n), rfx.P47).Bytes())
+			fixed = max(fixed, quantise.NewLayout(cols, int(n), rfx.P47).Bytes())
 		}
 		total += fixed + slack
 	}

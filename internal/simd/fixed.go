@@ -43,32 +43,45 @@ func ScanRange(largest, lowest, special []int32, x []float32) {
 	}
 }
 
-// Quantise computes q[j] = x[j]·unit[j], rounded to the nearest integer, ties to even, and 0 where x[j] is not finite.
-// Units are powers of two for which the result is at most 2⁵¹ in magnitude. q and unit must be at least as long as x.
-func Quantise(q []float64, x []float32, unit []float64) {
+// Quantise16 computes q[j] = x[j]·unit[j], rounded to the nearest integer, ties to even, and 0 where x[j] is not
+// finite. Units are powers of two for which the result fits. q and unit must be at least as long as x.
+func Quantise16(q []int16, x []float32, unit []float64) {
 	q, unit = q[:len(x)], unit[:len(x)]
-	n := quantise(q, x, unit)
+	n := quantise16(q, x, unit)
 	for j := n; j < len(x); j++ {
-		q[j] = goQuantise(x[j], unit[j])
+		q[j] = int16(quantise(x[j], unit[j]))
 	}
 }
 
-// QuantiseDigits is Quantise with each integer cut in two: it is high[j]·2²⁴ + low[j], and low[j] lies in [−2²³, 2²³].
-func QuantiseDigits(low, high []float64, x []float32, unit []float64) {
+// Quantise32 is Quantise16 for integers of 32 bits.
+func Quantise32(q []int32, x []float32, unit []float64) {
+	q, unit = q[:len(x)], unit[:len(x)]
+	n := quantise32(q, x, unit)
+	for j := n; j < len(x); j++ {
+		q[j] = int32(quantise(x[j], unit[j]))
+	}
+}
+
+// Quantise48 is Quantise16 for integers below 2⁴⁸ in magnitude, each cut into two balanced digits of 24 bits: the
+// integer is high[j]·2²⁴ + low[j], and low[j] lies in [−2²³, 2²³).
+func Quantise48(low, high []int32, x []float32, unit []float64) {
 	low, high, unit = low[:len(x)], high[:len(x)], unit[:len(x)]
-	n := quantiseDigits(low, high, x, unit)
+	n := quantise48(low, high, x, unit)
 	for j := n; j < len(x); j++ {
-		q := goQuantise(x[j], unit[j])
-		high[j] = math.RoundToEven(q * 0x1p-24)
-		low[j] = q - high[j]*0x1p24
+		q := quantise(x[j], unit[j])
+		low[j] = int32(q) << 8 >> 8
+		high[j] = int32((q - int64(low[j])) >> 24)
 	}
 }
 
-func goQuantise(x float32, unit float64) float64 {
+// quantise relies on x·unit being exact and below 2⁵¹: adding 1.5·2⁵² rounds it to an integer, ties to even, which
+// can be read off the sum's low bits.
+func quantise(x float32, unit float64) int64 {
+	const magic = 0x1.8p52
 	if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
 		return 0
 	}
-	return math.RoundToEven(float64(x) * unit)
+	return int64(math.Float64bits(float64(x)*unit+magic)) - int64(math.Float64bits(magic))
 }
 
 // WidenInt16 sets dst to src as float64.
@@ -87,12 +100,13 @@ func WidenInt32(dst []float64, src []int32) {
 	}
 }
 
-// HalveInt32 cuts each number of src in two: it is dst[2i+1]·2¹⁶ + dst[2i], and dst[2i] lies in [−2¹⁵, 2¹⁵).
-func HalveInt32(dst []float64, src []int32) {
-	dst = dst[:2*len(src)]
-	for i := halveInt32(dst, src); i < len(src); i++ {
-		low := int32(int16(src[i]))
-		dst[2*i], dst[2*i+1] = float64(low), float64((src[i]-low)>>16)
+// HalveInt32 cuts each number of src in two: it is high[i]·2¹⁶ + low[i], and low[i] lies in [−2¹⁵, 2¹⁵). Numbers are less
+// than 2³¹ − 2¹⁵.
+func HalveInt32(low, high []float64, src []int32) {
+	low, high = low[:len(src)], high[:len(src)]
+	for i := halveInt32(low, high, src); i < len(src); i++ {
+		l := int32(int16(src[i]))
+		low[i], high[i] = float64(l), float64((src[i]-l)>>16)
 	}
 }
 

@@ -8,10 +8,13 @@ package simd
 func scanRangeAVX2(largest, lowest, special *int32, x *float32, n int)
 
 //go:noescape
-func quantiseAVX2(q *float64, x *float32, unit *float64, n int)
+func quantise16AVX2(q *int16, x *float32, unit *float64, n int)
 
 //go:noescape
-func quantiseDigitsAVX2(low, high *float64, x *float32, unit *float64, n int)
+func quantise32AVX2(q *int32, x *float32, unit *float64, n int)
+
+//go:noescape
+func quantise48AVX2(low, high *int32, x *float32, unit *float64, n int)
 
 //go:noescape
 func widenInt16AVX2(dst *float64, src *int16, n int)
@@ -20,7 +23,7 @@ func widenInt16AVX2(dst *float64, src *int16, n int)
 func widenInt32AVX2(dst *float64, src *int32, n int)
 
 //go:noescape
-func halveInt32AVX2(dst *float64, src *int32, n int)
+func halveInt32AVX2(low, high *float64, src *int32, n int)
 
 //go:noescape
 func foldSumsAVX2(high, low, sums *float64, n int, scale float64)
@@ -41,18 +44,26 @@ func scanRange(largest, lowest, special []int32, x []float32) int {
 	return n
 }
 
-func quantise(q []float64, x []float32, unit []float64) int {
+func quantise16(q []int16, x []float32, unit []float64) int {
 	n := eights(len(x))
 	if n > 0 {
-		quantiseAVX2(&q[0], &x[0], &unit[0], n)
+		quantise16AVX2(&q[0], &x[0], &unit[0], n)
 	}
 	return n
 }
 
-func quantiseDigits(low, high []float64, x []float32, unit []float64) int {
+func quantise32(q []int32, x []float32, unit []float64) int {
 	n := eights(len(x))
 	if n > 0 {
-		quantiseDigitsAVX2(&low[0], &high[0], &x[0], &unit[0], n)
+		quantise32AVX2(&q[0], &x[0], &unit[0], n)
+	}
+	return n
+}
+
+func quantise48(low, high []int32, x []float32, unit []float64) int {
+	n := eights(len(x))
+	if n > 0 {
+		quantise48AVX2(&low[0], &high[0], &x[0], &unit[0], n)
 	}
 	return n
 }
@@ -73,10 +84,10 @@ func widenInt32(dst []float64, src []int32) int {
 	return n
 }
 
-func halveInt32(dst []float64, src []int32) int {
+func halveInt32(low, high []float64, src []int32) int {
 	n := eights(len(src))
 	if n > 0 {
-		halveInt32AVX2(&dst[0], &src[0], n)
+		halveInt32AVX2(&low[0], &high[0], &src[0], n)
 	}
 	return n
 }

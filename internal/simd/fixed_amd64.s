@@ -8,6 +8,13 @@
 	MOVQ src+8(FP), SI \
 	MOVQ n+16(FP), CX
 
+// Those of quantise16 and quantise32.
+#define ARGUMENTS \
+	MOVQ q+0(FP), DI; \
+	MOVQ x+8(FP), R8; \
+	MOVQ unit+16(FP), DX; \
+	MOVQ n+24(FP), CX
+
 // func scanRangeAVX2(largest, lowest, special *int32, x *float32, n int)
 TEXT ·scanRangeAVX2(SB), NOSPLIT, $0-40
 	MOVQ largest+0(FP), DI
@@ -70,72 +77,101 @@ scan:
 	VPSLLD $24, Y10, Y10; \
 	VPSRLD $1, Y10, Y10
 
-// INTEGERS has them times units in Y2 and Y3, rounded to integers.
-#define INTEGERS \
+// PRODUCTS has them times units in Y2 and Y3, INTEGERS in X2 and X3, as integers of 32 bits.
+#define PRODUCTS \
 	FINITE; \
 	VEXTRACTF128 $1, Y0, X1; \
 	VCVTPS2PD X0, Y2; \
 	VCVTPS2PD X1, Y3; \
 	VMULPD (DX), Y2, Y2; \
-	VMULPD 32(DX), Y3, Y3; \
-	VROUNDPD $0, Y2, Y2; \
-	VROUNDPD $0, Y3, Y3
+	VMULPD 32(DX), Y3, Y3
+#define INTEGERS \
+	PRODUCTS; \
+	VCVTPD2DQY Y2, X2; \
+	VCVTPD2DQY Y3, X3
 
-// func quantiseAVX2(q *float64, x *float32, unit *float64, n int)
-TEXT ·quantiseAVX2(SB), NOSPLIT, $0-32
-	MOVQ q+0(FP), DI
-	MOVQ x+8(FP), R8
-	MOVQ unit+16(FP), DX
-	MOVQ n+24(FP), CX
+// NEXT goes to the next eight elements, of this many bytes in q.
+#define NEXT(bytes, loop) \
+	ADDQ $bytes, DI; \
+	ADDQ $32, R8; \
+	ADDQ $64, DX; \
+	SUBQ $8, CX; \
+	JNZ  loop
+
+// func quantise16AVX2(q *int16, x *float32, unit *float64, n int)
+TEXT ·quantise16AVX2(SB), NOSPLIT, $0-32
+	ARGUMENTS
 	INFINITY
 
-quantise:
+quantise16:
 	INTEGERS
-	VMOVUPD Y2, (DI)
-	VMOVUPD Y3, 32(DI)
-	ADDQ $64, DI
-	ADDQ $32, R8
-	ADDQ $64, DX
-	SUBQ $8, CX
-	JNZ  quantise
+	VPACKSSDW X3, X2, X2
+	VMOVDQU X2, (DI)
+	NEXT(16, quantise16)
 	VZEROUPPER
 	RET
 
-// DOUBLE has a double whose bits are x in each lane of y, whose lower half is also x.
-#define DOUBLE(bits, x, y) \
-	MOVQ $bits, AX; \
-	MOVQ AX, x; \
-	VPBROADCASTQ x, y
+// func quantise32AVX2(q *int32, x *float32, unit *float64, n int)
+TEXT ·quantise32AVX2(SB), NOSPLIT, $0-32
+	ARGUMENTS
+	INFINITY
 
-// func quantiseDigitsAVX2(low, high *float64, x *float32, unit *float64, n int)
-TEXT ·quantiseDigitsAVX2(SB), NOSPLIT, $0-40
+quantise32:
+	INTEGERS
+	VMOVDQU X2, (DI)
+	VMOVDQU X3, 16(DI)
+	NEXT(32, quantise32)
+	VZEROUPPER
+	RET
+
+// MAGIC has 1.5·2⁵² in each half of Y9: as an integer, what sums with integers below 2⁵¹ are the doubles of.
+#define MAGIC(r) \
+	MOVQ $0x4338000000000000, r; \
+	MOVQ r, X9; \
+	VPBROADCASTQ X9, Y9
+
+// func quantise48AVX2(low, high *int32, x *float32, unit *float64, n int)
+TEXT ·quantise48AVX2(SB), NOSPLIT, $0-40
 	MOVQ low+0(FP), DI
 	MOVQ high+8(FP), SI
 	MOVQ x+16(FP), R8
 	MOVQ unit+24(FP), DX
 	MOVQ n+32(FP), CX
 	INFINITY
-	DOUBLE(0x3e70000000000000, X8, Y8) // 2⁻²⁴
-	DOUBLE(0x4170000000000000, X9, Y9) // 2²⁴
+	MAGIC(AX)
+	VPCMPEQD Y15, Y15, Y15
+	VPSRLQ $40, Y15, Y14 // 2²⁴ − 1
+	VPSRLQ $63, Y15, Y13
+	VPSLLQ $23, Y13, Y13 // 2²³
 
-digits:
-	INTEGERS
-	VMULPD Y8, Y2, Y4
-	VMULPD Y8, Y3, Y5
-	VROUNDPD $0, Y4, Y4
-	VROUNDPD $0, Y5, Y5
-	VMOVUPD Y4, (SI)
-	VMOVUPD Y5, 32(SI)
-	VFNMADD231PD Y9, Y4, Y2
-	VFNMADD231PD Y9, Y5, Y3
-	VMOVUPD Y2, (DI)
-	VMOVUPD Y3, 32(DI)
-	ADDQ $64, DI
-	ADDQ $64, SI
+quantise48:
+	PRODUCTS
+	VADDPD Y9, Y2, Y2
+	VADDPD Y9, Y3, Y3
+	VPSUBQ Y9, Y2, Y2    // the integers
+	VPSUBQ Y9, Y3, Y3
+	VPADDQ Y13, Y2, Y4
+	VPADDQ Y13, Y3, Y5
+	VPAND Y14, Y4, Y4
+	VPAND Y14, Y5, Y5
+	VPSUBQ Y13, Y4, Y4   // their low digits
+	VPSUBQ Y13, Y5, Y5
+	VPSUBQ Y4, Y2, Y2
+	VPSUBQ Y5, Y3, Y3
+	VPSRLQ $24, Y2, Y2   // the high ones, in the lower 32 bits
+	VPSRLQ $24, Y3, Y3
+	VSHUFPS $0x88, Y5, Y4, Y4
+	VSHUFPS $0x88, Y3, Y2, Y2
+	VPERMQ $0xd8, Y4, Y4
+	VPERMQ $0xd8, Y2, Y2
+	VMOVDQU Y4, (DI)
+	VMOVDQU Y2, (SI)
+	ADDQ $32, DI
+	ADDQ $32, SI
 	ADDQ $32, R8
 	ADDQ $64, DX
 	SUBQ $8, CX
-	JNZ  digits
+	JNZ  quantise48
 	VZEROUPPER
 	RET
 
@@ -173,30 +209,32 @@ widen32:
 	VZEROUPPER
 	RET
 
-// func halveInt32AVX2(dst *float64, src *int32, n int)
-TEXT ·halveInt32AVX2(SB), NOSPLIT, $0-24
-	WIDEN
+// func halveInt32AVX2(low, high *float64, src *int32, n int)
+TEXT ·halveInt32AVX2(SB), NOSPLIT, $0-32
+	MOVQ low+0(FP), DI
+	MOVQ high+8(FP), DX
+	MOVQ src+16(FP), SI
+	MOVQ n+24(FP), CX
 
 halve:
 	VMOVDQU (SI), Y0
 	VPSLLD $16, Y0, Y1
-	VPSRAD $16, Y1, Y1       // the low halves
+	VPSRAD $16, Y1, Y1 // the low halves
 	VPSUBD Y1, Y0, Y0
-	VPSRAD $16, Y0, Y0       // the high ones
-	VPUNPCKLDQ Y0, Y1, Y2    // pairs of numbers 0, 1, 4, 5
-	VPUNPCKHDQ Y0, Y1, Y3    // 2, 3, 6, 7
-	VCVTDQ2PD X2, Y4
-	VCVTDQ2PD X3, Y5
-	VEXTRACTI128 $1, Y2, X2
-	VEXTRACTI128 $1, Y3, X3
-	VCVTDQ2PD X2, Y2
+	VPSRAD $16, Y0, Y0 // the high ones
+	VEXTRACTI128 $1, Y1, X3
+	VEXTRACTI128 $1, Y0, X2
+	VCVTDQ2PD X1, Y1
 	VCVTDQ2PD X3, Y3
-	VMOVUPD Y4, (DI)
-	VMOVUPD Y5, 32(DI)
-	VMOVUPD Y2, 64(DI)
-	VMOVUPD Y3, 96(DI)
+	VCVTDQ2PD X0, Y0
+	VCVTDQ2PD X2, Y2
+	VMOVUPD Y1, (DI)
+	VMOVUPD Y3, 32(DI)
+	VMOVUPD Y0, (DX)
+	VMOVUPD Y2, 32(DX)
 	ADDQ $32, SI
-	ADDQ $128, DI
+	ADDQ $64, DI
+	ADDQ $64, DX
 	SUBQ $8, CX
 	JNZ  halve
 	VZEROUPPER
@@ -209,7 +247,9 @@ TEXT ·foldSumsAVX2(SB), NOSPLIT, $0-40
 	MOVQ sums+16(FP), DX
 	MOVQ n+24(FP), CX
 	VBROADCASTSD scale+32(FP), Y8
-	DOUBLE(0x4558000000000000, X9, Y9) // foldMagic
+	MOVQ $0x4558000000000000, AX // foldMagic
+	MOVQ AX, X9
+	VPBROADCASTQ X9, Y9
 
 fold:
 	VMULPD (DX), Y8, Y0

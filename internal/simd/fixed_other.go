@@ -8,15 +8,17 @@ package simd
 
 func scanRange(largest, lowest, special []int32, x []float32) int { return 0 }
 
-func quantise(q []float64, x []float32, unit []float64) int { return 0 }
+func quantise16(q []int16, x []float32, unit []float64) int { return 0 }
 
-func quantiseDigits(low, high []float64, x []float32, unit []float64) int { return 0 }
+func quantise32(q []int32, x []float32, unit []float64) int { return 0 }
+
+func quantise48(low, high []int32, x []float32, unit []float64) int { return 0 }
 
 func widenInt16(dst []float64, src []int16) int { return 0 }
 
 func widenInt32(dst []float64, src []int32) int { return 0 }
 
-func halveInt32(dst []float64, src []int32) int { return 0 }
+func halveInt32(low, high []float64, src []int32) int { return 0 }
 
 func foldSums(high, low, sums []float64, scale float64) int { return 0 }
 

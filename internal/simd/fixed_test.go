@@ -72,8 +72,8 @@ func TestScanRange(t *testing.T) {
 	})
 }
 
-// testQuantise holds quantising to integers below 2^most against rounding in float64, which has room for them.
-func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) []float64) {
+// testQuantise holds quantising to integers against rounding in float64, which has room for them.
+func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) []int64) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(t, "n")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "units"), 0))
@@ -91,15 +91,56 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 		}
 		levels(func(name string) {
 			for j, q := range run(x, unit) {
-				want := 0.0
+				want := int64(0)
 				if isFinite(x[j]) {
-					want = math.RoundToEven(float64(x[j]) * unit[j])
+					want = int64(math.RoundToEven(float64(x[j]) * unit[j]))
 				}
 				if q != want {
-					t.Fatalf("%s: element %d of %d: %v in units of 1/%v is %v, want %v", name, j, n, x[j], unit[j], q, want)
+					t.Fatalf("%s: element %d of %d: %v in units of 1/%v is %d, want %d", name, j, n, x[j], unit[j], q, want)
 				}
 			}
 		})
+	})
+}
+
+// quantised runs Quantise16 or Quantise32.
+func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64,
+	run func([]T, []float32, []float64)) (out []int64) {
+	q := make([]T, len(x)+1)
+	q[len(x)] = 77
+	run(q, x, unit)
+	for _, v := range q[:len(x)] {
+		out = append(out, int64(v))
+	}
+	if q[len(x)] != 77 {
+		t.Error("wrote behind the last element")
+	}
+	return out
+}
+
+func TestQuantise16(t *testing.T) {
+	testQuantise(t, 15, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise16) })
+}
+
+func TestQuantise32(t *testing.T) {
+	testQuantise(t, 31, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise32) })
+}
+
+func TestQuantise48(t *testing.T) {
+	testQuantise(t, 47, func(x []float32, unit []float64) (out []int64) {
+		low, high := make([]int32, len(x)+1), make([]int32, len(x)+1)
+		low[len(x)], high[len(x)] = 77, 77
+		Quantise48(low, high, x, unit)
+		for j := range x {
+			if low[j] < -1<<23 || low[j] >= 1<<23 {
+				t.Errorf("digit %d of 24 bits", low[j])
+			}
+			out = append(out, int64(high[j])<<24+int64(low[j]))
+		}
+		if low[len(x)] != 77 || high[len(x)] != 77 {
+			t.Error("wrote behind the last element")
+		}
+		return out
 	})
 }
 
@@ -108,37 +149,6 @@ func guarded[T float32 | float64](n int) (room []T, written func() bool) {
 	all := make([]T, n+1)
 	all[n] = 77
 	return all[:n], func() bool { return all[n] != 77 }
-}
-
-func TestQuantise(t *testing.T) {
-	for _, most := range []int{15, 31, 47} {
-		testQuantise(t, most, func(x []float32, unit []float64) []float64 {
-			q, written := guarded[float64](len(x))
-			Quantise(q, x, unit)
-			if written() {
-				t.Error("wrote behind the last element")
-			}
-			return q
-		})
-	}
-}
-
-func TestQuantiseDigits(t *testing.T) {
-	testQuantise(t, 47, func(x []float32, unit []float64) (out []float64) {
-		low, lowWritten := guarded[float64](len(x))
-		high, highWritten := guarded[float64](len(x))
-		QuantiseDigits(low, high, x, unit)
-		for j := range x {
-			if low[j] < -1<<23 || low[j] > 1<<23 || low[j] != math.Trunc(low[j]) || high[j] != math.Trunc(high[j]) {
-				t.Errorf("digits %v and %v of 24 bits", low[j], high[j])
-			}
-			out = append(out, high[j]*(1<<24)+low[j])
-		}
-		if lowWritten() || highWritten() {
-			t.Error("wrote behind the last element")
-		}
-		return out
-	})
 }
 
 func TestWidenIntegers(t *testing.T) {
@@ -169,18 +179,19 @@ func TestWidenIntegers(t *testing.T) {
 					t.Fatalf("%s: %d of 32 bits is %v", name, wide[i], x)
 				}
 			}
-			halves, halvesWritten := guarded[float64](2 * n)
+			low, lowWritten := guarded[float64](n)
+			high, highWritten := guarded[float64](n)
 			for i, x := range wide {
 				wide[i] = min(x, math.MaxInt32-1<<15)
 			}
-			HalveInt32(halves, wide)
+			HalveInt32(low, high, wide)
 			for i, x := range wide {
-				low, high := halves[2*i], halves[2*i+1]
-				if low < -1<<15 || low >= 1<<15 || high < -1<<15 || high >= 1<<15 || high*(1<<16)+low != float64(x) {
-					t.Fatalf("%s: the halves of %d are %v and %v", name, x, low, high)
+				l, h := low[i], high[i]
+				if l < -1<<15 || l >= 1<<15 || h < -1<<15 || h >= 1<<15 || h*(1<<16)+l != float64(x) {
+					t.Fatalf("%s: the halves of %d are %v and %v", name, x, l, h)
 				}
 			}
-			if written() || halvesWritten() {
+			if written() || lowWritten() || highWritten() {
 				t.Fatalf("%s: wrote behind %d numbers", name, n)
 			}
 		})
@@ -305,10 +316,10 @@ func BenchmarkFixed(b *testing.B) {
 		})
 	}
 	run("scan", func() { ScanRange(p, q, s, x) })
-	run("quantise", func() { Quantise(high, x, unit) })
-	run("digits", func() { QuantiseDigits(low, high, x, unit) })
+	run("quantise32", func() { Quantise32(q, x, unit) })
+	run("quantise48", func() { Quantise48(p, q, x, unit) })
 	run("widen", func() { WidenInt32(sums, ints) })
-	run("halve", func() { HalveInt32(high, ints[:n/2]) })
+	run("halve", func() { HalveInt32(low, high, ints) })
 	run("fold", func() { FoldSums(high, low, sums, 1) })
 	run("round", func() { RoundSums(y, sums, nil, 1, unit, 1) })
 	run("round pairs", func() { RoundSums(y, sums, low, 1, unit, 1) })

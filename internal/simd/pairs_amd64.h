@@ -1,26 +1,24 @@
-// One function that computes pairs of rows of a sparse-dense product (see PairsF64). Included once for each instruction
-// set, after its vectors (avx2_amd64.h), with these macros set:
-//
-//	PAIRS   the function
-//	AHEAD4  prefetch the lines at R8 of 4 vectors of b
+// One function that computes two products of integers at once (see IntRows), row after row. Included once for each
+// instruction set, after the macros of integers_amd64.h; PAIRS is the function.
 //
 // Columns are done in tiles of 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2 or 4 entries have
 // sums of their own, so that eight multiply-adds are always under way: A0 to A3 are those with the first value, A4 to A7
 // those with the second.
 //
-// Registers are those of rows_amd64.h; V and S are the entry's values in every lane, T its vector of b.
+// Registers are those of rows_amd64.h; R15 is the bytes from an entry's value to its second, V and S are these in every
+// lane, T its vector of b.
 
 // PAIR finds the row of b of entry u from DX on, and broadcasts its values.
 #define PAIR(u) \
 	MOVL (4*u)(DX), R8; \
 	IMULQ R10, R8; \
 	ADDQ R9, R8; \
-	VBROADCASTSD (16*u)(SI), V; \
-	VBROADCASTSD (16*u+8)(SI), S
+	VBROADCASTSD (8*u)(SI), V; \
+	VBROADCASTSD (8*u)(SI)(R15*1), S
 
 // BOTH adds the products with the vector at mem.
 #define BOTH(mem, low, high) \
-	VMOVUPD mem, T; VFMADD231PD T, V, low; VFMADD231PD T, S, high
+	VCVTDQ2PD mem, T; VFMADD231PD T, V, low; VFMADD231PD T, S, high
 
 #define AHEAD(u) \
 	MOVL (4*u)(DX)(R13*1), R8; \
@@ -35,7 +33,7 @@
 	MOVQ rowsJob_b(AX), R9; \
 	MOVQ rowsJob_c(AX), DI; \
 	SUBQ $w, rowsJob_vectors(AX); \
-	ADDQ $(AB*w), rowsJob_b(AX); \
+	ADDQ $(VB*w), rowsJob_b(AX); \
 	ADDQ $(AB*w), rowsJob_c(AX)
 
 #define START \
@@ -48,15 +46,15 @@
 	LEAQ (DI)(R12*2), DI; DECQ BX; JNZ row; JMP tile
 
 #define NEXT(u) \
-	ADDQ $(4*u), DX; ADDQ $(16*u), SI; SUBL $u, CX
-
-#define ADD(x, a) VADDPD x, a, a
+	ADDQ $(4*u), DX; ADDQ $(8*u), SI; SUBL $u, CX
 
 TEXT PAIRS(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 	MOVQ rowsJob_ldb(AX), R10
 	MOVQ rowsJob_ldc(AX), R12
 	MOVQ rowsJob_ahead(AX), R13
+	MOVQ rowsJob_upper(AX), R15
+	SUBQ rowsJob_vals(AX), R15
 
 tile:
 	CMPQ rowsJob_vectors(AX), $4
@@ -81,9 +79,9 @@ row4:
 loop4:
 	PAIR(0)
 	BOTH(0(R8), A0, A4)
-	BOTH(AB(R8), A1, A5)
-	BOTH((2*AB)(R8), A2, A6)
-	BOTH((3*AB)(R8), A3, A7)
+	BOTH(VB(R8), A1, A5)
+	BOTH((2*VB)(R8), A2, A6)
+	BOTH((3*VB)(R8), A3, A7)
 	NEXT(1)
 	JNZ loop4
 	JMP store4
@@ -93,9 +91,9 @@ ahead4:
 	AHEAD4
 	PAIR(0)
 	BOTH(0(R8), A0, A4)
-	BOTH(AB(R8), A1, A5)
-	BOTH((2*AB)(R8), A2, A6)
-	BOTH((3*AB)(R8), A3, A7)
+	BOTH(VB(R8), A1, A5)
+	BOTH((2*VB)(R8), A2, A6)
+	BOTH((3*VB)(R8), A3, A7)
 	NEXT(1)
 	JNZ ahead4
 
@@ -122,10 +120,10 @@ row2:
 loop2:
 	PAIR(0)
 	BOTH(0(R8), A0, A4)
-	BOTH(AB(R8), A1, A5)
+	BOTH(VB(R8), A1, A5)
 	PAIR(1)
 	BOTH(0(R8), A2, A6)
-	BOTH(AB(R8), A3, A7)
+	BOTH(VB(R8), A3, A7)
 	NEXT(2)
 	JGE loop2
 
@@ -134,7 +132,7 @@ last2:
 	JZ   sum2
 	PAIR(0)
 	BOTH(0(R8), A0, A4)
-	BOTH(AB(R8), A1, A5)
+	BOTH(VB(R8), A1, A5)
 	NEXT(1)
 
 sum2:
@@ -197,5 +195,4 @@ sum1:
 #undef START
 #undef DOWN
 #undef NEXT
-#undef ADD
 #undef PAIRS

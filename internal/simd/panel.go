@@ -37,11 +37,11 @@ func PanelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 	}
 }
 
-// PanelF64 is PanelF32 for float64 elements. Sums are kept in float64.
-func PanelF64(acc []float64, lda int, vals []float64, v int, cols []uint32, b []float64, ldb, n int) {
+// PanelInt32 is PanelF32 for a b of integers, with sums in float64: see IntRows.
+func PanelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b []int32, ldb, n int) {
 	if len(cols) > 0 && n > 0 {
 		checkPanel(len(acc), lda, len(vals), v, len(cols), len(b), n)
-		panelF64(acc, lda, vals, v, cols, b, ldb, n)
+		panelInt32(acc, lda, vals, v, cols, b, ldb, n)
 	}
 }
 
@@ -67,10 +67,22 @@ func WidenBF16(dst []float32, src []half.BF16) {
 	}
 }
 
-func goPanel[S float32 | float64](acc []S, lda int, vals []S, v int, cols []uint32, b []S, ldb, n int) {
+func goPanelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []float32, ldb, n int) {
 	for k, col := range cols {
 		for j := 0; j < n; j += 8 {
-			goPanel8(acc[j:], lda, vals[k*v:], (*[8]S)(b[int(col)*ldb+j:]))
+			goPanel8(acc[j:], lda, vals[k*v:], (*[8]float32)(b[int(col)*ldb+j:]))
+		}
+	}
+}
+
+func goPanelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b []int32, ldb, n int) {
+	var wide [8]float64
+	for k, col := range cols {
+		for j := 0; j < n; j += 8 {
+			for i, x := range (*[8]int32)(b[int(col)*ldb+j:]) {
+				wide[i] = float64(x)
+			}
+			goPanel8(acc[j:], lda, vals[k*v:], &wide)
 		}
 	}
 }

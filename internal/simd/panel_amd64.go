@@ -28,16 +28,16 @@ func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, n
 //go:noescape
 func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
 
-// Those for float64 do 4 columns (AVX2), 8 or 16 (AVX-512).
+// Those for integers do 4 columns (AVX2), 8 or 16 (AVX-512).
 
 //go:noescape
-func panelF64AVX2(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *float64, ldb int)
+func panelInt32AVX2(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *int32, ldb int)
 
 //go:noescape
-func panel8F64AVX512(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *float64, ldb int)
+func panel8Int32AVX512(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *int32, ldb int)
 
 //go:noescape
-func panel16F64AVX512(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *float64, ldb int)
+func panel16Int32AVX512(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *int32, ldb int)
 
 // n is a positive multiple of eight.
 
@@ -52,7 +52,7 @@ const panelTile = 32
 
 func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []float32, ldb, n int) {
 	if level == goOnly {
-		goPanel(acc, lda, vals, v, cols, b, ldb, n)
+		goPanelF32(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
 	panel(panelF32AVX2, panelF32AVX512, acc, lda, vals, v, cols, b, ldb, n)
@@ -74,20 +74,20 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 	panel(panelBF16AVX2, panelBF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
-func panelF64(acc []float64, lda int, vals []float64, v int, cols []uint32, b []float64, ldb, n int) {
+func panelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b []int32, ldb, n int) {
 	if level == goOnly {
-		goPanel(acc, lda, vals, v, cols, b, ldb, n)
+		goPanelInt32(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
 	for j := 0; j < n; {
-		do, columns := panelF64AVX2, 4
+		do, columns := panelInt32AVX2, 4
 		switch {
 		case level == avx512 && n-j >= 16:
-			do, columns = panel16F64AVX512, 16
+			do, columns = panel16Int32AVX512, 16
 		case level == avx512:
-			do, columns = panel8F64AVX512, 8
+			do, columns = panel8Int32AVX512, 8
 		}
-		do(&acc[j], 8*lda, &vals[0], 8*v, &cols[0], len(cols), &b[j], 8*ldb)
+		do(&acc[j], 8*lda, &vals[0], 8*v, &cols[0], len(cols), &b[j], 4*ldb)
 		j += columns
 	}
 }

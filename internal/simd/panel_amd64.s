@@ -26,7 +26,7 @@
 #define LOADB VPMOVZXWD (R8), Y8; VPSLLD $16, Y8, Y8
 #include "panel_amd64.h"
 
-// Of float64, 4 columns.
+// Of integers, 4 columns, with sums in float64.
 
 #undef ROW
 #undef TAKE
@@ -36,9 +36,9 @@
 #define TAKE(r, l, h) VMOVUPD (R8), l
 #define PUT(r, l, h) VMOVUPD l, (R8)
 
-#define NAME ·panelF64AVX2
+#define NAME ·panelInt32AVX2
 #define AHEAD PREFETCHT0 (BX)(R13*1)
-#define LOADB VMOVUPD (R8), Y8
+#define LOADB VCVTDQ2PD (R8), Y8
 #include "panel_amd64.h"
 
 #undef EACH
@@ -70,7 +70,7 @@
 #define LOADB VPMOVZXWD (R8), Z16; VPMOVZXWD 32(R8), Z17; VPSLLD $16, Z16, Z16; VPSLLD $16, Z17, Z17
 #include "panel_amd64.h"
 
-// Of float64, 16 columns.
+// Of integers, 16 columns, with sums in float64.
 
 #undef ROW
 #undef TAKE
@@ -80,9 +80,9 @@
 #define TAKE(r, l, h) VMOVUPD (R8), l; VMOVUPD 64(R8), h
 #define PUT(r, l, h) VMOVUPD l, (R8); VMOVUPD h, 64(R8)
 
-#define NAME ·panel16F64AVX512
-#define AHEAD PREFETCHT0 (BX)(R13*1); PREFETCHT0 64(BX)(R13*1)
-#define LOADB VMOVUPD (R8), Z16; VMOVUPD 64(R8), Z17
+#define NAME ·panel16Int32AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1)
+#define LOADB VCVTDQ2PD (R8), Z16; VCVTDQ2PD 32(R8), Z17
 #include "panel_amd64.h"
 
 // 8 columns: there are no second halves.
@@ -95,9 +95,9 @@
 #define TAKE(r, l, h) VMOVUPD (R8), l
 #define PUT(r, l, h) VMOVUPD l, (R8)
 
-#define NAME ·panel8F64AVX512
+#define NAME ·panel8Int32AVX512
 #define AHEAD PREFETCHT0 (BX)(R13*1)
-#define LOADB VMOVUPD (R8), Z16
+#define LOADB VCVTDQ2PD (R8), Z16
 #include "panel_amd64.h"
 
 // func finiteAVX2(x *float32, n int) bool

@@ -7,11 +7,11 @@ package simd
 import "github.com/spmmrun/spmm/formats/half"
 
 func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []float32, ldb, n int) {
-	goPanel(acc, lda, vals, v, cols, b, ldb, n)
+	goPanelF32(acc, lda, vals, v, cols, b, ldb, n)
 }
 
-func panelF64(acc []float64, lda int, vals []float64, v int, cols []uint32, b []float64, ldb, n int) {
-	goPanel(acc, lda, vals, v, cols, b, ldb, n)
+func panelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b []int32, ldb, n int) {
+	goPanelInt32(acc, lda, vals, v, cols, b, ldb, n)
 }
 
 func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.F16, ldb, n int) {

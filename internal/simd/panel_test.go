@@ -14,15 +14,7 @@ import (
 )
 
 // panelOf calls the function under test for T.
-func panelOf[T element, S float32 | float64](acc []S, lda int, vals []S, v int, cols []uint32, b []T, ldb, n int) {
-	if b, ok := any(b).([]float64); ok {
-		PanelF64(any(acc).([]float64), lda, any(vals).([]float64), v, cols, b, ldb, n)
-		return
-	}
-	panelNarrow(any(acc).([]float32), lda, any(vals).([]float32), v, cols, b, ldb, n)
-}
-
-func panelNarrow[T element](acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
+func panelOf[T element](acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
 	switch b := any(b).(type) {
 	case []half.F16:
 		PanelF16(acc, lda, vals, v, cols, b, ldb, n)
@@ -35,9 +27,9 @@ func panelNarrow[T element](acc []float32, lda int, vals []float32, v int, cols 
 
 // testPanel holds the panel function against sums in float64, on operands whose sums are exact.
 // Everything that the function must not touch or let in is NaN.
-func testPanel[T element, S float32 | float64](t *testing.T) {
-	nanS := S(math.NaN())
-	nan := from[T](float32(math.NaN()))
+func testPanel[T element](t *testing.T) {
+	nan32 := float32(math.NaN())
+	nan := from[T](nan32)
 	rapid.Check(t, func(t *rapid.T) {
 		n := Width * rapid.IntRange(0, 14).Draw(t, "n/8")
 		nnz := rapid.IntRange(0, 20).Draw(t, "nnz")
@@ -47,7 +39,7 @@ func testPanel[T element, S float32 | float64](t *testing.T) {
 		lda := n + rapid.IntRange(0, 9).Draw(t, "padding of acc")
 		shift := rapid.IntRange(0, 3).Draw(t, "misalignment")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		small := func() S { return S(r.IntN(33) - 16) }
+		small := func() float32 { return float32(r.IntN(33) - 16) }
 
 		b := make([]T, shift+rows*ldb)
 		for i := range b {
@@ -56,14 +48,14 @@ func testPanel[T element, S float32 | float64](t *testing.T) {
 		b = b[shift:]
 		for i := range rows {
 			for j := range n {
-				b[i*ldb+j] = from[T](float32(small()))
+				b[i*ldb+j] = from[T](small())
 			}
 		}
-		cols, vals := make([]uint32, nnz), make([]S, max(0, (nnz-1)*v+PanelRows))
+		cols, vals := make([]uint32, nnz), make([]float32, max(0, (nnz-1)*v+PanelRows))
 		for i := range vals {
-			vals[i] = nanS
+			vals[i] = nan32
 		}
-		start := make([]S, PanelRows*lda)
+		start := make([]float32, PanelRows*lda)
 		for i := range start {
 			start[i] = small()
 		}
@@ -81,7 +73,7 @@ func testPanel[T element, S float32 | float64](t *testing.T) {
 			}
 		}
 		levels(func(name string) {
-			acc := append([]S{nanS}, start...)
+			acc := append([]float32{nan32}, start...)
 			panelOf(acc[1:], lda, vals, v, cols, b, ldb, n)
 			for i, x := range acc[1:] {
 				if float64(x) != want[i] {
@@ -92,10 +84,57 @@ func testPanel[T element, S float32 | float64](t *testing.T) {
 	})
 }
 
-func TestPanelF32(t *testing.T)  { testPanel[float32, float32](t) }
-func TestPanelF16(t *testing.T)  { testPanel[half.F16, float32](t) }
-func TestPanelBF16(t *testing.T) { testPanel[half.BF16, float32](t) }
-func TestPanelF64(t *testing.T)  { testPanel[float64, float64](t) }
+func TestPanelF32(t *testing.T)  { testPanel[float32](t) }
+func TestPanelF16(t *testing.T)  { testPanel[half.F16](t) }
+func TestPanelBF16(t *testing.T) { testPanel[half.BF16](t) }
+
+// Panels of integers, whose sums are exact up to 2⁵³.
+func TestPanelInt32(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := Width * rapid.IntRange(0, 14).Draw(t, "n/8")
+		nnz := rapid.IntRange(0, 64).Draw(t, "nnz")
+		v := rapid.SampledFrom([]int{8, 16, 9}).Draw(t, "v")
+		rows := rapid.IntRange(1, 9).Draw(t, "rows of b")
+		ldb, lda := n+rapid.IntRange(0, 9).Draw(t, "padding of b"), n+rapid.IntRange(0, 9).Draw(t, "padding of acc")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		integer := func(most int64) int64 { return r.Int64N(2*most+1) - most }
+		b := make([]int32, rows*ldb)
+		for i := range b {
+			b[i] = int32(integer(math.MaxInt32))
+		}
+		cols, vals := make([]uint32, nnz), make([]float64, max(0, (nnz-1)*v+PanelRows))
+		for i := range vals {
+			vals[i] = math.NaN()
+		}
+		start := make([]int64, PanelRows*lda)
+		for i := range start {
+			start[i] = integer(1 << 50)
+		}
+		want := append([]int64(nil), start...)
+		for k := range cols {
+			cols[k] = uint32(r.IntN(rows))
+			for i := range PanelRows {
+				x := integer(1 << 15)
+				vals[k*v+i] = float64(x)
+				for j := range n {
+					want[i*lda+j] += x * int64(b[int(cols[k])*ldb+j])
+				}
+			}
+		}
+		levels(func(name string) {
+			acc := make([]float64, len(start))
+			for i, x := range start {
+				acc[i] = float64(x)
+			}
+			PanelInt32(acc, lda, vals, v, cols, b, ldb, n)
+			for i, x := range acc {
+				if x != float64(want[i]) {
+					t.Fatalf("%s: row %d, column %d of %d is %v, want %v", name, i/lda, i%lda, n, x, want[i])
+				}
+			}
+		})
+	})
+}
 
 // TestWiden converts every 16-bit number there is.
 func TestWiden(t *testing.T) {

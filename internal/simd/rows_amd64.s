@@ -1,4 +1,4 @@
-// Rows of sparse-dense products, one and many: elements_amd64.h for each instruction set.
+// Rows of sparse-dense products, one and many: elements_amd64.h and integers_amd64.h for each instruction set.
 
 #include "go_asm.h"
 #include "textflag.h"
@@ -19,10 +19,10 @@
 #define ROWBF16 ·rowBF16AVX2
 #define ROWSBF16 ·rowsBF16AVX2
 #include "elements_amd64.h"
-#define PAIRS ·pairsF64AVX2
-#define AHEAD4 VECTORS4
-#include "pairs_amd64.h"
-#undef AHEAD4
+#define ROWSINT16 ·rowsInt16AVX2
+#define ROWSINT32 ·rowsInt32AVX2
+#define PAIRSINT32 ·pairsInt32AVX2
+#include "integers_amd64.h"
 
 #include "avx512_amd64.h"
 #define ROWF64 ·rowF64AVX512
@@ -34,7 +34,7 @@
 #define ROWBF16 ·rowBF16AVX512
 #define ROWSBF16 ·rowsBF16AVX512
 #include "elements_amd64.h"
-#define PAIRS ·pairsF64AVX512
-#define AHEAD4 VECTORS4
-#include "pairs_amd64.h"
-#undef AHEAD4
+#define ROWSINT16 ·rowsInt16AVX512
+#define ROWSINT32 ·rowsInt32AVX512
+#define PAIRSINT32 ·pairsInt32AVX512
+#include "integers_amd64.h"

@@ -40,8 +40,8 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	for j, r := range ranges {
 		units[j] = math.Ldexp(1, -bits.L(r.E()))
 	}
-	row := ldq * floats(bits)
-	values := backend.View[float64](backend.Bytes(words[wholeLines(ldq*(1+chunks)):]))
+	row := ldq * bits.Size() / 4
+	values := words[ldq*(1+chunks):]
 	if lo < hi && p.n < p.ldq { // the columns behind the last one are zeros
 		clear(values[lo*row : hi*row])
 	}
@@ -94,10 +94,14 @@ func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
 
 // pack writes elements j and on of a row of ldq elements: x times units. What is not finite is written
 // as 0.
-func pack(row []float64, ldq, j int, x []float32, units []float64, p rfx.P) {
-	if p == rfx.P47 {
-		simd.QuantiseDigits(row[j:], row[ldq+j:], x, units)
-		return
+func pack(row []uint32, ldq, j int, x []float32, units []float64, p rfx.P) {
+	switch p {
+	case rfx.P15:
+		simd.Quantise16(backend.View[int16](backend.Bytes(row))[j:], x, units)
+	case rfx.P47:
+		q := backend.View[int32](backend.Bytes(row))
+		simd.Quantise48(q[j:], q[ldq+j:], x, units)
+	default:
+		simd.Quantise32(backend.View[int32](backend.Bytes(row))[j:], x, units)
 	}
-	simd.Quantise(row[j:], x, units)
 }

@@ -13,9 +13,6 @@
 //	p = 23, 31  a word
 //	p = 47      two words, balanced digits of 24 bits: the ldq lower ones, then the ldq upper ones
 //
-// or, on the CPU (Layout.Floats), a float64, which holds any integer to p = 31; at p = 47 two of them, digits of 24 bits:
-// the ldq lower ones, at most 2²³ in magnitude, then the ldq upper ones;
-//
 // or, for kernels on matrix units of 8-bit integers (Layout.Digits; not on WebGPU and the CPU), balanced digits of
 // 8 bits, the rows being odd multiples of 32 bytes, so that four of them whose numbers differ mod 4 are in other banks:
 //
@@ -90,7 +87,6 @@ type Layout struct {
 	Chunks int
 	P      rfx.P
 	Digits bool // rows are of digits of 8 bits
-	Floats bool // rows are of float64
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -115,53 +111,18 @@ func NewDigits(k, n int, p rfx.P) Layout {
 	return l
 }
 
-// NewFloats is NewLayout for the CPU.
-func NewFloats(k, n int, p rfx.P) Layout {
-	l := NewLayout(k, n, p)
-	l.Floats = true
-	return l
-}
-
-// LayoutFor returns the layout of the result for p whose rows are of integers, as kernels of this code take them.
-func LayoutFor(code backend.Code, k, n int, p rfx.P) Layout {
-	if code == backend.CodeGo {
-		return NewFloats(k, n, p)
-	}
-	return NewLayout(k, n, p)
-}
-
 // chunk returns the rows of a part of a column.
 func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks) }
 
 // First returns the first word of the rows.
-func (l Layout) First() int {
-	first := l.LD * (1 + l.Chunks)
-	if l.Floats {
-		return wholeLines(first)
-	}
-	return first
-}
-
-// wholeLines rounds words up to lines of caches.
-func wholeLines(words int) int { return (words + 15) &^ 15 }
+func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
 // Row returns the words of a row.
 func (l Layout) Row() int {
 	if l.Digits {
 		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
 	}
-	if l.Floats {
-		return 2 * l.LD * floats(l.P)
-	}
 	return l.LD * l.P.Size() / 4
-}
-
-// floats returns how many float64 an integer takes.
-func floats(p rfx.P) int {
-	if p == rfx.P47 {
-		return 2
-	}
-	return 1
 }
 
 // Bytes returns the size of the result, at least 16.
@@ -226,13 +187,10 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return err
 	}
 	switch {
-	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFloats(l.K, l.N, l.P) || l.K < 0 ||
-		l.N < 0:
+	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
 	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
-	case l.Floats != (v.Code == backend.CodeGo):
-		return fmt.Errorf("kernels of %v in a layout with Floats = %v", v.Code, l.Floats)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

@@ -105,7 +105,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, dev, v, quantise.LayoutFor(v.Code, k, n, p), b)
+	check(t, dev, v, quantise.NewLayout(k, n, p), b)
 	if v.Const("DIGITS") > 0 && p < rfx.P47 {
 		check(t, dev, v, quantise.NewDigits(k, n, p), b)
 	}
@@ -159,17 +159,6 @@ func stored(row []uint32, l quantise.Layout, j int) int64 {
 		}
 		return q
 	}
-	if l.Floats {
-		numbers := backend.View[float64](backend.Bytes(row))
-		if l.P < rfx.P47 {
-			return int64(numbers[j])
-		}
-		lo, hi := numbers[j], numbers[l.LD+j]
-		if lo < -1<<23 || lo > 1<<23 {
-			return math.MaxInt64
-		}
-		return int64(hi)<<24 + int64(lo)
-	}
 	switch l.P {
 	case rfx.P15:
 		return int64(int16(row[j/2] >> (16 * (j % 2))))
@@ -185,11 +174,7 @@ func stored(row []uint32, l quantise.Layout, j int) int64 {
 
 func TestLaunchRefuses(t *testing.T) {
 	for _, v := range quantise.Program.Variants {
-		good := quantise.LayoutFor(v.Code, 10, 5, rfx.P23)
-		wrong := quantise.NewFloats(10, 5, rfx.P23) // of the CPU, or not
-		if v.Code == backend.CodeGo {
-			wrong = quantise.NewLayout(10, 5, rfx.P23)
-		}
+		good := quantise.NewLayout(10, 5, rfx.P23)
 		if _, err := quantise.Launch(v, good, dtype.F16, 8); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
@@ -201,14 +186,13 @@ func TestLaunchRefuses(t *testing.T) {
 		}{
 			"precision": {quantise.NewLayout(10, 5, 24), dtype.F16, 8, false},
 			"layout":    {quantise.Layout{K: 10, N: 5, LD: 8, Chunks: 7, P: rfx.P23}, dtype.F16, 8, false},
-			"form":      {wrong, dtype.F16, 8, false},
-			"negative":  {quantise.LayoutFor(v.Code, 10, -5, rfx.P23), dtype.F16, 8, false},
+			"negative":  {quantise.NewLayout(10, -5, rfx.P23), dtype.F16, 8, false},
 			"type":      {good, dtype.S8, 8, false},
 			"ldb":       {good, dtype.F16, 12, false},
 			"narrow":    {good, dtype.F16, 0, false},
 			"wide":      {good, dtype.F16, 1 << 30, true},
 			"digits":    {quantise.NewDigits(10, 5, rfx.P47), dtype.F16, 8, true},
-			"high":      {quantise.LayoutFor(v.Code, int(min(1<<40, int64(math.MaxInt))), 5, rfx.P23), dtype.F16, 8, true},
+			"high":      {quantise.NewLayout(int(min(1<<40, int64(math.MaxInt))), 5, rfx.P23), dtype.F16, 8, true},
 		} {
 			if c.l.K == math.MaxInt {
 				continue // no int is too large where ints have 32 bits
@@ -221,7 +205,7 @@ func TestLaunchRefuses(t *testing.T) {
 
 func BenchmarkCPU(b *testing.B) {
 	const k, n = 2048, 128
-	l := quantise.NewFloats(k, n, rfx.P23)
+	l := quantise.NewLayout(k, n, rfx.P23)
 	v := quantise.Program.Variants[len(quantise.Program.Variants)-1]
 	launch, err := quantise.Launch(v, l, dtype.F16, n)
 	if err != nil {

@@ -75,8 +75,7 @@ func group(p rfx.P) backend.GroupFunc {
 		g.scratch = pool.Get().(*scratch)
 		defer pool.Put(g.scratch)
 		g.scale()
-		b := backend.View[float64](backend.Bytes(g.q[g.first:]))
-		g.reset(p, args[1], g.colidx, b[min(g.j, len(b)):], int(g.ldq), host.Pad(g.w)) // B has as many columns
+		g.reset(p, args[1], g.colidx, g.q[g.first:], g.j, int(g.ldq), host.Pad(g.w)) // B has as many columns
 		for i := first; i < last; i++ {
 			g.item(i)
 		}

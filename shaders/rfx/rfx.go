@@ -214,7 +214,7 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 	if kind(v) != Rows {
 		return packPanels(a, v, 0)
 	}
-	return pack(a, p, longestRow(a)), nil
+	return pack(a, p, longestRow(a, v)), nil
 }
 
 // Layout is how a variant takes a B of k×n in fixed point.
@@ -223,7 +223,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 	if kind(v) != Rows {
 		return quantise.NewDigits(k, n, p)
 	}
-	return quantise.LayoutFor(v.Code, k, n, p)
+	return quantise.NewLayout(k, n, p)
 }
 
 // launch says how a variant multiplies with a B that kernel quantise brought to its Layout.

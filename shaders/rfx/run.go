@@ -42,37 +42,50 @@ const (
 
 // run is consecutive pieces of rows, whose sums package simd computes in one call.
 type run struct {
-	p     rfx.P
-	ints  []byte
-	cols  []uint32
-	upper []float64 // at p = 47: B's upper digits
-	rows  simd.Rows[float64, float64]
+	p      rfx.P
+	ints   []byte
+	cols   []uint32
+	narrow simd.IntRows[int16] // at p = 15
+	wide   simd.IntRows[int32] // at others
+	digit  int                 // of B, at p = 47: from a row's lower ones to its upper ones
 
 	begin  int // the first entry
 	n      int // pieces
 	starts [runPieces + 1]uint32
-	vals   [2 * runEntries]float64
+	lower  [runEntries]float64 // entries, or their lower halves
+	upper  [runEntries]float64
 	sums   [2][runSums]float64 // the second with B's upper digits
 }
 
-// reset prepares for products with w columns of B in fixed point, rows of ldq elements from first on.
-func (r *run) reset(p rfx.P, ints []byte, cols []uint32, b []float64, ldq, w int) {
-	r.p, r.ints, r.cols, r.n = p, ints, cols, 0
-	r.rows = simd.Rows[float64, float64]{N: w, LDC: w, B: b, LDB: ldq, Alpha: 1}
+// reset prepares for products with w columns of B in fixed point, from q on, with ldq elements a row.
+func (r *run) reset(p rfx.P, ints []byte, cols, q []uint32, j, ldq, w int) {
+	r.p, r.ints, r.cols, r.n, r.digit = p, ints, cols, 0, ldq
+	r.narrow, r.wide = simd.IntRows[int16]{}, simd.IntRows[int32]{}
+	if p == rfx.P15 {
+		b := backend.View[int16](backend.Bytes(q))
+		r.narrow = simd.IntRows[int16]{N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
+		return
+	}
+	b := backend.View[int32](backend.Bytes(q))
+	r.wide = simd.IntRows[int32]{N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
 	if p == rfx.P47 {
-		r.rows.LDB = 2 * ldq
-		r.upper = b[min(ldq, len(b)):]
+		r.wide.LDB *= 2
+	}
+	if n, _ := halves(p); n == 2 {
+		r.wide.Upper = r.upper[:]
 	}
 }
 
 // entries returns how many there are.
 func (r *run) entries() int { return int(r.starts[r.n]) }
 
+// columns returns the columns of the sums.
+func (r *run) columns() int { return max(r.narrow.N, r.wide.N) }
+
 // takes reports whether a piece of n entries from begin on fits behind the others.
 func (r *run) takes(begin, n int) bool {
 	halves, _ := halves(r.p)
-	return r.n == 0 || r.begin+r.entries() == begin && r.entries()+n <= runEntries &&
-		(r.n+1)*halves*r.rows.LDC <= runSums
+	return r.n == 0 || r.begin+r.entries() == begin && r.entries()+n <= runEntries && (r.n+1)*halves*r.columns() <= runSums
 }
 
 // push adds a piece.
@@ -87,41 +100,32 @@ func (r *run) push(begin, n int) {
 // compute adds up the pieces' products.
 func (r *run) compute() {
 	n := r.entries()
-	r.widen(n)
-	r.rows.Starts, r.rows.Cols, r.rows.Vals = r.starts[:r.n+1], r.cols[r.begin:], r.vals[:]
-	r.rows.C = r.sums[0][:]
-	switch r.p {
-	case rfx.P15, rfx.P23:
-		simd.RowsF64(&r.rows)
-	case rfx.P31:
-		simd.PairsF64(&r.rows)
-	case rfx.P47:
-		simd.PairsF64(&r.rows)
-		lower := r.rows.B
-		r.rows.B, r.rows.C = r.upper, r.sums[1][:]
-		simd.PairsF64(&r.rows)
-		r.rows.B = lower
-	}
-}
-
-// widen makes n entries float64.
-func (r *run) widen(n int) {
-	ints := r.ints[r.begin*r.p.Size():][:n*r.p.Size()]
+	ints, starts, cols := r.ints[r.begin*r.p.Size():][:n*r.p.Size()], r.starts[:r.n+1], r.cols[r.begin:]
+	r.narrow.Starts, r.narrow.Cols, r.wide.Starts, r.wide.Cols = starts, cols, starts, cols
 	switch r.p {
 	case rfx.P15:
-		simd.WidenInt16(r.vals[:], backend.View[int16](ints))
+		simd.WidenInt16(r.lower[:], backend.View[int16](ints))
+		simd.RowsInt16(&r.narrow)
 	case rfx.P23:
-		simd.WidenInt32(r.vals[:], backend.View[int32](ints))
+		simd.WidenInt32(r.lower[:], backend.View[int32](ints))
+		simd.RowsInt32(&r.wide)
 	case rfx.P31:
-		simd.HalveInt32(r.vals[:], backend.View[int32](ints))
-	case rfx.P47: // which are stored in two
-		simd.WidenInt32(r.vals[:], backend.View[int32](ints))
+		simd.HalveInt32(r.lower[:], r.upper[:], backend.View[int32](ints))
+		simd.RowsInt32(&r.wide)
+	case rfx.P47:
+		for i := range n {
+			x := backend.View[int32](ints)[2*i:]
+			r.lower[i], r.upper[i] = float64(x[0]), float64(x[1])
+		}
+		simd.RowsInt32(&r.wide)
+		other := r.wide
+		other.B, other.C = other.B[min(r.digit, len(other.B)):], r.sums[1][:]
+		simd.RowsInt32(&other)
 	}
 }
 
 // sum returns the sums of piece i with a half of A, 0 the lower, and a digit of B.
 func (r *run) sum(i, half, digit int) []float64 {
-	w := r.rows.LDC
 	halves, _ := halves(r.p)
-	return r.sums[digit][(i*halves+half)*w:][:w]
+	return r.sums[digit][(i*halves+half)*r.columns():][:r.columns()]
 }
