@@ -13,57 +13,85 @@ const NoLowest = math.MaxInt32
 // LowestBias is added by ScanRange to the exponent of an element's lowest bit that is set.
 const LowestBias = 149 + 128
 
-// ScanRange takes one row x of a matrix into account in what is known of its columns. For element x[j] of column j,
+// ScanColumns takes rows of a matrix, ld apart in x, into account in what is known of its columns. For column j,
 //
 //	largest[j]  becomes the largest magnitude of a finite element, as the bits of a float32
 //	lowest[j]   the exponent of the lowest bit that is set in any finite element, plus LowestBias; start with NoLowest
 //	special[j]  −1 if an element is infinite or NaN, else it stays as it is; start with 0
 //
-// The slices must be at least as long as x.
-func ScanRange(largest, lowest, special []int32, x []float32) {
-	largest, lowest, special = largest[:len(x)], lowest[:len(x)], special[:len(x)]
-	n := scanRange(largest, lowest, special, x)
-	for j := n; j < len(x); j++ {
-		m := int32(math.Float32bits(x[j]) & 0x7fffffff)
-		if m >= 0x7f800000 {
-			special[j] = -1
-			continue
+// The three are as long as a row.
+func ScanColumns(largest, lowest, special []int32, x []float32, ld, rows int) {
+	n := len(largest)
+	lowest, special = lowest[:n], special[:n]
+	if rows == 0 || n == 0 {
+		return
+	}
+	if ld < n || len(x) < (rows-1)*ld+n {
+		panic("simd: rows to be scanned do not fit")
+	}
+	for j := scanColumns(largest, lowest, special, x, ld, rows); j < n; j++ {
+		for i := range rows {
+			m := int32(math.Float32bits(x[i*ld+j]) & 0x7fffffff)
+			if m >= 0x7f800000 {
+				special[j] = -1
+				continue
+			}
+			if m == 0 {
+				continue
+			}
+			largest[j] = max(largest[j], m)
+			lowest[j] = min(lowest[j], max(m>>23, 1)+127+int32(bits.TrailingZeros32(uint32(m|1<<23))))
 		}
-		if m == 0 {
-			continue
-		}
-		largest[j] = max(largest[j], m)
-		e, f := m>>23, m&0x7fffff
-		if e == 0 {
-			e = 1
-		} else {
-			f |= 1 << 23
-		}
-		lowest[j] = min(lowest[j], e+127+int32(bits.TrailingZeros32(uint32(f))))
 	}
 }
 
-// Quantise16 computes q[j] = x[j]·unit[j], rounded to the nearest integer, ties to even, and 0 where x[j] is not
-// finite. Units are powers of two for which the result fits. q and unit must be at least as long as x.
-func Quantise16(q []int16, x []float32, unit []float64) {
-	q, unit = q[:len(x)], unit[:len(x)]
-	n := quantise16(q, x, unit)
-	for j := n; j < len(x); j++ {
-		q[j] = int16(quantise(x[j], unit[j]))
+// JoinRanges sets each word of dst to the larger of the fields of dst and src: bits 0 to 9, bits 10 to 19, and bits 20 to
+// 31. src is as long as dst.
+func JoinRanges(dst, src []uint32) {
+	src = src[:len(dst)]
+	for j := joinRanges(dst, src); j < len(dst); j++ {
+		const low, mid, high = 1<<10 - 1, (1<<10 - 1) << 10, math.MaxUint32 &^ (1<<20 - 1)
+		a, b := dst[j], src[j]
+		dst[j] = max(a&low, b&low) | max(a&mid, b&mid) | max(a&high, b&high)
 	}
+}
+
+// Quantise16 computes q = x·first·second, rounded to the nearest integer, ties to even, and 0 where x is not finite, for
+// rows that are ldx apart in x and ldq in q; column j has first[j] and second[j]. Both are powers of two, for which the
+// result fits, and first[j] is less than 1 only if second[j] is 1. The latter two are as long as a row.
+func Quantise16(q []int16, ldq int, x []float32, ldx, rows int, first, second []float32) {
+	quantiseRows(q, ldq, x, ldx, rows, first, second, quantise16)
 }
 
 // Quantise32 is Quantise16 for integers of 32 bits.
-func Quantise32(q []int32, x []float32, unit []float64) {
-	q, unit = q[:len(x)], unit[:len(x)]
-	n := quantise32(q, x, unit)
-	for j := n; j < len(x); j++ {
-		q[j] = int32(quantise(x[j], unit[j]))
+func Quantise32(q []int32, ldq int, x []float32, ldx, rows int, first, second []float32) {
+	quantiseRows(q, ldq, x, ldx, rows, first, second, quantise32)
+}
+
+// quantiseRows has the first columns done by fast, which returns how many.
+func quantiseRows[T int16 | int32](q []T, ldq int, x []float32, ldx, rows int, first, second []float32,
+	fast func(q []T, ldq int, x []float32, ldx, rows int, first, second []float32) int) {
+	n := len(first)
+	second = second[:n]
+	if rows == 0 || n == 0 {
+		return
+	}
+	if ldx < n || ldq < n || len(x) < (rows-1)*ldx+n || len(q) < (rows-1)*ldq+n {
+		panic("simd: rows to be quantised do not fit")
+	}
+	done := fast(q, ldq, x, ldx, rows, first, second)
+	if done == n {
+		return
+	}
+	for i := range rows {
+		for j := done; j < n; j++ {
+			q[i*ldq+j] = T(quantise(x[i*ldx+j], float64(first[j])*float64(second[j])))
+		}
 	}
 }
 
-// Quantise48 is Quantise16 for integers below 2⁴⁸ in magnitude, each cut into two balanced digits of 24 bits: the
-// integer is high[j]·2²⁴ + low[j], and low[j] lies in [−2²³, 2²³).
+// Quantise48 computes x[j]·unit[j], rounded as by Quantise16, for integers below 2⁴⁸ in magnitude, each cut into two
+// balanced digits of 24 bits: the integer is high[j]·2²⁴ + low[j], and low[j] lies in [−2²³, 2²³).
 func Quantise48(low, high []int32, x []float32, unit []float64) {
 	low, high, unit = low[:len(x)], high[:len(x)], unit[:len(x)]
 	n := quantise48(low, high, x, unit)
@@ -132,21 +160,43 @@ func FoldSums(high, low, sums []float64, scale float64) {
 // foldMagic's last bit is FoldUnit: to add it to a smaller number is to round that to a multiple.
 const foldMagic = 1.5 * 0x1p52 * FoldUnit
 
-// RoundSums computes y[j] = (high[j]·scale + low[j])·unit[j]·row, rounded once to float32, ties to even, a zero being +0.
-// high and low hold integers at most 2⁸⁵ and 2⁵³ in magnitude; if low is nil, it is 0. Units, row and scale are powers of
-// two. The others must be at least as long as y.
-func RoundSums(y []float32, high, low []float64, scale float64, unit []float64, row float64) {
-	high, unit = high[:len(y)], unit[:len(y)]
-	if low == nil {
-		row *= scale
-		for j := roundSums(y, high, unit, row); j < len(y); j++ {
-			y[j] = float32(high[j]*unit[j]*row) + 0 // + 0: −0 becomes +0
-		}
+// Rounding is rows of sums that are to be rounded. They hold integers at most 2⁸⁵ in magnitude, High, and 2⁵³, Low. Scale,
+// units and rows are powers of two.
+type Rounding struct {
+	Y    []float32
+	LDY  int
+	High []float64
+	Low  []float64 // nil: zeros
+	LDS  int       // of High and Low
+	// Scale is a factor of High where there is Low; else it is 1, whatever it says.
+	Scale float64
+	Unit  []float64 // of columns
+	Rows  []float64 // of rows
+}
+
+// Do computes Y[i·LDY+j] = (High[i·LDS+j]·Scale + Low[i·LDS+j])·Unit[j]·Rows[i], rounded once to float32, ties to even, a
+// zero being +0, for i < len(Rows) and j < len(Unit).
+func (r *Rounding) Do() {
+	rows, n := len(r.Rows), len(r.Unit)
+	if rows == 0 || n == 0 {
 		return
 	}
-	low = low[:len(y)]
-	for j := roundPairs(y, high, low, scale, unit, row); j < len(y); j++ {
-		y[j] = float32(OddSum(high[j]*scale, low[j])*unit[j]*row) + 0
+	if r.LDY < n || r.LDS < n || len(r.Y) < (rows-1)*r.LDY+n || len(r.High) < (rows-1)*r.LDS+n ||
+		r.Low != nil && len(r.Low) < (rows-1)*r.LDS+n {
+		panic("simd: slices of sums to be rounded do not fit together")
+	}
+	done := r.round()
+	if done == n {
+		return
+	}
+	for i, row := range r.Rows {
+		for j := done; j < n; j++ {
+			s := r.High[i*r.LDS+j]
+			if r.Low != nil {
+				s = OddSum(s*r.Scale, r.Low[i*r.LDS+j])
+			}
+			r.Y[i*r.LDY+j] = float32(s*r.Unit[j]*row) + 0 // + 0: −0 becomes +0
+		}
 	}
 }
 

@@ -1,17 +1,25 @@
-// The choice of assembly for fixed point on amd64. AVX-512 gains nothing: memory bounds these loops.
+// The choice of assembly for fixed point on amd64. AVX-512 gains nothing but in scanning: memory bounds the other loops.
 
 package simd
 
-// In the assembly, n is a positive multiple of eight.
+// In the assembly, n is a positive multiple of eight, rows are at least one, and strides are in bytes.
+
+// Eight columns (AVX2), or sixteen.
 
 //go:noescape
-func scanRangeAVX2(largest, lowest, special *int32, x *float32, n int)
+func scanColumnsAVX2(largest, lowest, special *int32, x *float32, ld, rows int)
 
 //go:noescape
-func quantise16AVX2(q *int16, x *float32, unit *float64, n int)
+func scanColumnsAVX512(largest, lowest, special *int32, x *float32, ld, rows int)
 
 //go:noescape
-func quantise32AVX2(q *int32, x *float32, unit *float64, n int)
+func joinRangesAVX2(dst, src *uint32, n int)
+
+//go:noescape
+func quantise16AVX2(q *int16, ldq int, x *float32, ldx, rows, n int, first, second *float32)
+
+//go:noescape
+func quantise32AVX2(q *int32, ldq int, x *float32, ldx, rows, n int, first, second *float32)
 
 //go:noescape
 func quantise48AVX2(low, high *int32, x *float32, unit *float64, n int)
@@ -28,34 +36,53 @@ func halveInt32AVX2(low, high *float64, src *int32, n int)
 //go:noescape
 func foldSumsAVX2(high, low, sums *float64, n int, scale float64)
 
-//go:noescape
-func roundSumsAVX2(y *float32, sums, unit *float64, n int, scale float64)
+// The first n columns.
 
 //go:noescape
-func roundPairsAVX2(y *float32, high, low *float64, scale float64, unit *float64, n int, row float64)
+func roundSinglesAVX2(r *Rounding, n int)
+
+//go:noescape
+func roundSinglesAVX512(r *Rounding, n int)
+
+//go:noescape
+func roundPairsAVX2(r *Rounding, n int)
+
+//go:noescape
+func roundPairsAVX512(r *Rounding, n int)
 
 // Each does the first n elements and returns n; the caller does the others.
 
-func scanRange(largest, lowest, special []int32, x []float32) int {
-	n := eights(len(x))
-	if n > 0 {
-		scanRangeAVX2(&largest[0], &lowest[0], &special[0], &x[0], n)
+func scanColumns(largest, lowest, special []int32, x []float32, ld, rows int) int {
+	n, j := eights(len(largest)), 0
+	for ; level == avx512 && j+16 <= n; j += 16 {
+		scanColumnsAVX512(&largest[j], &lowest[j], &special[j], &x[j], 4*ld, rows)
+	}
+	for ; j < n; j += 8 {
+		scanColumnsAVX2(&largest[j], &lowest[j], &special[j], &x[j], 4*ld, rows)
 	}
 	return n
 }
 
-func quantise16(q []int16, x []float32, unit []float64) int {
-	n := eights(len(x))
+func joinRanges(dst, src []uint32) int {
+	n := eights(len(dst))
 	if n > 0 {
-		quantise16AVX2(&q[0], &x[0], &unit[0], n)
+		joinRangesAVX2(&dst[0], &src[0], n)
 	}
 	return n
 }
 
-func quantise32(q []int32, x []float32, unit []float64) int {
-	n := eights(len(x))
+func quantise16(q []int16, ldq int, x []float32, ldx, rows int, first, second []float32) int {
+	n := eights(len(first))
 	if n > 0 {
-		quantise32AVX2(&q[0], &x[0], &unit[0], n)
+		quantise16AVX2(&q[0], 2*ldq, &x[0], 4*ldx, rows, n, &first[0], &second[0])
+	}
+	return n
+}
+
+func quantise32(q []int32, ldq int, x []float32, ldx, rows int, first, second []float32) int {
+	n := eights(len(first))
+	if n > 0 {
+		quantise32AVX2(&q[0], 4*ldq, &x[0], 4*ldx, rows, n, &first[0], &second[0])
 	}
 	return n
 }
@@ -100,18 +127,21 @@ func foldSums(high, low, sums []float64, scale float64) int {
 	return n
 }
 
-func roundSums(y []float32, sums, unit []float64, scale float64) int {
-	n := eights(len(y))
-	if n > 0 {
-		roundSumsAVX2(&y[0], &sums[0], &unit[0], n, scale)
+// round does the first columns and returns how many.
+func (r *Rounding) round() int {
+	n := eights(len(r.Unit))
+	if n == 0 {
+		return 0
 	}
-	return n
-}
-
-func roundPairs(y []float32, high, low []float64, scale float64, unit []float64, row float64) int {
-	n := eights(len(y))
-	if n > 0 {
-		roundPairsAVX2(&y[0], &high[0], &low[0], scale, &unit[0], n, row)
+	do := roundSinglesAVX2
+	switch {
+	case level == avx512 && r.Low != nil:
+		do = roundPairsAVX512
+	case level == avx512:
+		do = roundSinglesAVX512
+	case r.Low != nil:
+		do = roundPairsAVX2
 	}
+	do(r, n)
 	return n
 }

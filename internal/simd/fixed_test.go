@@ -33,22 +33,23 @@ func someFloats(t *rapid.T, n int) []float32 {
 
 func isFinite(x float32) bool { return x-x == 0 }
 
-func TestScanRange(t *testing.T) {
+func TestScanColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, rows := rapid.IntRange(0, 40).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "rows")
-		x := someFloats(t, n*rows)
+		n, rows := rapid.IntRange(0, 70).Draw(t, "n"), rapid.IntRange(0, 9).Draw(t, "rows")
+		ld := n + rapid.IntRange(0, 9).Draw(t, "padding")
+		x := someFloats(t, ld*rows)
 		levels(func(name string) {
 			largest, lowest, special := make([]int32, n+1), make([]int32, n+1), make([]int32, n+1)
 			for j := range lowest {
 				lowest[j] = NoLowest
 			}
-			for i := range rows {
-				ScanRange(largest, lowest, special, x[i*n:][:n])
-			}
+			half := rows / 2 // what is known already must stay
+			ScanColumns(largest[:n], lowest[:n], special[:n], x, ld, half)
+			ScanColumns(largest[:n], lowest[:n], special[:n], x[half*ld:], ld, rows-half)
 			for j := range n {
 				wantLargest, wantLowest, wantSpecial := float32(0), NoLowest, int32(0)
 				for i := range rows {
-					v := x[i*n+j]
+					v := x[i*ld+j]
 					if !isFinite(v) {
 						wantSpecial = -1
 						continue
@@ -67,6 +68,34 @@ func TestScanRange(t *testing.T) {
 			}
 			if largest[n] != 0 || lowest[n] != NoLowest || special[n] != 0 {
 				t.Fatalf("%s: wrote behind %d columns", name, n)
+			}
+		})
+	})
+}
+
+func TestJoinRanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "n")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		a, b := make([]uint32, n), make([]uint32, n)
+		for j := range n {
+			a[j], b[j] = r.Uint32(), r.Uint32()
+			if r.IntN(2) == 0 { // only some fields differ
+				b[j] = a[j] ^ b[j]&(1<<10-1)<<(10*r.IntN(3))
+			}
+		}
+		levels(func(name string) {
+			dst := append(append([]uint32(nil), a...), 77)
+			JoinRanges(dst[:n], b)
+			for j := range n {
+				for _, field := range []uint32{1<<10 - 1, (1<<10 - 1) << 10, 0xfff << 20} {
+					if got, want := dst[j]&field, max(a[j]&field, b[j]&field); got != want {
+						t.Fatalf("%s: %x and %x have the field %x, want %x", name, a[j], b[j], got, want)
+					}
+				}
+			}
+			if dst[n] != 77 {
+				t.Fatalf("%s: wrote behind %d words", name, n)
 			}
 		})
 	})
@@ -103,28 +132,45 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 	})
 }
 
-// quantised runs Quantise16 or Quantise32.
-func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64,
-	run func([]T, []float32, []float64)) (out []int64) {
-	q := make([]T, len(x)+1)
-	q[len(x)] = 77
-	run(q, x, unit)
-	for _, v := range q[:len(x)] {
-		out = append(out, int64(v))
-	}
-	if q[len(x)] != 77 {
-		t.Error("wrote behind the last element")
-	}
-	return out
+// testQuantiseRows quantises some equal rows by Quantise16 or Quantise32.
+func testQuantiseRows[T int16 | int32](t *testing.T, most int, run func(q []T, ldq int, x []float32, ldx, rows int, first,
+	second []float32)) {
+	testQuantise(t, most, func(x []float32, unit []float64) (out []int64) {
+		n := len(x)
+		ldq, ldx := n+1, n+2
+		first, second := make([]float32, n), make([]float32, n)
+		for j, u := range unit {
+			e := math.Ilogb(u)
+			first[j], second[j] = float32(math.Ldexp(1, min(e, 127))), float32(math.Ldexp(1, e-min(e, 127)))
+		}
+		const rows = 3
+		q, all := make([]T, rows*ldq), make([]float32, rows*ldx)
+		for i := range q {
+			q[i] = 77
+		}
+		for i := range rows {
+			copy(all[i*ldx:], x)
+		}
+		run(q, ldq, all, ldx, rows, first, second)
+		for i := range rows {
+			for j, v := range q[i*ldq:][:n] {
+				if v != q[j] {
+					t.Errorf("element %d of row %d is %d, and %d in row 0", j, i, v, q[j])
+				}
+			}
+			if q[i*ldq+n] != 77 {
+				t.Error("wrote behind the last element")
+			}
+		}
+		for _, v := range q[:n] {
+			out = append(out, int64(v))
+		}
+		return out
+	})
 }
 
-func TestQuantise16(t *testing.T) {
-	testQuantise(t, 15, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise16) })
-}
-
-func TestQuantise32(t *testing.T) {
-	testQuantise(t, 31, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise32) })
-}
+func TestQuantise16(t *testing.T) { testQuantiseRows(t, 15, Quantise16) }
+func TestQuantise32(t *testing.T) { testQuantiseRows(t, 31, Quantise32) }
 
 func TestQuantise48(t *testing.T) {
 	testQuantise(t, 47, func(x []float32, unit []float64) (out []int64) {
@@ -250,16 +296,23 @@ func TestFoldSums(t *testing.T) {
 	})
 }
 
-func TestRoundSums(t *testing.T) {
+func TestRounding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 40).Draw(t, "n")
+		n, rows := rapid.IntRange(0, 40).Draw(t, "n"), rapid.IntRange(0, 4).Draw(t, "rows")
+		lds, ldy := n+rapid.IntRange(0, 3).Draw(t, "padding"), n+rapid.IntRange(0, 3).Draw(t, "padding of y")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		single, high, low, unit := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-		row, scale := math.Ldexp(1, r.IntN(300)-200), math.Ldexp(1, r.IntN(17))
-		for j := range n {
+		single, high, low := make([]float64, rows*lds), make([]float64, rows*lds), make([]float64, rows*lds)
+		power := func() float64 { return math.Ldexp(1, r.IntN(300)-200) }
+		q := Rounding{LDY: ldy, LDS: lds, Scale: math.Ldexp(1, r.IntN(17))}
+		for range n {
+			q.Unit = append(q.Unit, power())
+		}
+		for range rows {
+			q.Rows = append(q.Rows, power())
+		}
+		for j := range high {
 			single[j] = float64(someSum(r, 53))
 			high[j], low[j] = float64(someSum(r, 53))*math.Ldexp(1, r.IntN(17)), float64(someSum(r, 53))
-			unit[j] = math.Ldexp(1, r.IntN(300)-200)
 			switch r.IntN(4) {
 			case 0: // a tie, or next to one
 				high[j], low[j] = float64(r.IntN(1<<25)-1<<24)*(1<<28)+(1<<27), float64(r.IntN(3)-1)
@@ -268,32 +321,32 @@ func TestRoundSums(t *testing.T) {
 			}
 		}
 		// rounded returns a sum in its units.
-		rounded := func(h, l, unit float64) float32 {
-			exact := new(big.Float).SetPrec(300).SetFloat64(h)
-			exact.Mul(exact, new(big.Float).SetFloat64(scale))
-			exact.Add(exact, new(big.Float).SetFloat64(l))
-			exact.SetMantExp(exact, math.Ilogb(unit)+math.Ilogb(row))
+		rounded := func(i, j int) float32 {
+			exact := new(big.Float).SetPrec(300).SetFloat64(q.High[i*lds+j])
+			if q.Low != nil {
+				exact.Mul(exact, new(big.Float).SetFloat64(q.Scale))
+				exact.Add(exact, new(big.Float).SetFloat64(q.Low[i*lds+j]))
+			}
+			exact.SetMantExp(exact, math.Ilogb(q.Unit[j])+math.Ilogb(q.Rows[i]))
 			y, _ := exact.Float32()
 			return y + 0 // not −0
 		}
 		levels(func(name string) {
-			y, written := guarded[float32](n)
-			check := func(high, low []float64) {
-				RoundSums(y, high, low, scale, unit, row)
-				for j, got := range y {
-					l := 0.0
-					if low != nil {
-						l = low[j]
+			for _, sums := range [][2][]float64{{single, nil}, {high, low}} {
+				q.High, q.Low, q.Y = sums[0], sums[1], make([]float32, rows*ldy)
+				for i := range q.Y {
+					q.Y[i] = 77
+				}
+				q.Do()
+				for at, got := range q.Y {
+					want := float32(77)
+					if at%ldy < n {
+						want = rounded(at/ldy, at%ldy)
 					}
-					if want := rounded(high[j], l, unit[j]); math.Float32bits(got) != math.Float32bits(want) {
-						t.Fatalf("%s: (%v·%v + %v)·%v·%v is %v, want %v", name, high[j], scale, l, unit[j], row, got, want)
+					if math.Float32bits(got) != math.Float32bits(want) {
+						t.Fatalf("%s: (%d, %d) of %d columns is %v, want %v", name, at/ldy, at%ldy, n, got, want)
 					}
 				}
-			}
-			check(single, nil)
-			check(high, low)
-			if written() {
-				t.Fatalf("%s: wrote behind the last element", name)
 			}
 		})
 	})
@@ -306,7 +359,7 @@ func BenchmarkFixed(b *testing.B) {
 	for i := range x {
 		x[i], unit[i], sums[i] = float32(rand.NormFloat64()), 1<<20, float64(rand.Int64N(1<<40))
 	}
-	p, q, s := make([]int32, n), make([]int32, n), make([]int32, n)
+	p, q, s, words, units := make([]int32, n), make([]int32, n), make([]int32, n), make([]uint32, n), make([]float32, n)
 	run := func(name string, f func()) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -315,12 +368,16 @@ func BenchmarkFixed(b *testing.B) {
 			b.ReportMetric(float64(n*b.N)/float64(b.Elapsed().Nanoseconds()), "elements/ns")
 		})
 	}
-	run("scan", func() { ScanRange(p, q, s, x) })
-	run("quantise32", func() { Quantise32(q, x, unit) })
+	run("scan", func() { ScanColumns(p, q, s, x, n, 1) })
+	run("join", func() { JoinRanges(words, words) })
+	run("quantise32", func() { Quantise32(q, n, x, n, 1, units, units) })
 	run("quantise48", func() { Quantise48(p, q, x, unit) })
 	run("widen", func() { WidenInt32(sums, ints) })
 	run("halve", func() { HalveInt32(low, high, ints) })
 	run("fold", func() { FoldSums(high, low, sums, 1) })
-	run("round", func() { RoundSums(y, sums, nil, 1, unit, 1) })
-	run("round pairs", func() { RoundSums(y, sums, low, 1, unit, 1) })
+	r := Rounding{Y: y, LDY: n, High: sums, LDS: n, Scale: 1, Unit: unit, Rows: []float64{1}}
+	run("round", r.Do)
+	pairs := r
+	pairs.Low = low
+	run("round pairs", pairs.Do)
 }

@@ -19,16 +19,17 @@ const sumColumns = 64
 // scratch is what a workgroup works in.
 type scratch struct {
 	run
-	rows [runPieces]int // of each piece in run
+	row    int                // of the run's first piece; the others are those of the rows that follow
+	scales [runPieces]float64 // 2^L of these rows
 
 	// The sums of a row in several pieces, or of a segment:
 	high, low [tile]float64  // see simd.FoldSums
 	acc       [3][tile]int64 // at p = 47: acc[d][j] has column j's products of digits whose places add up to d
 
 	// Of the workgroup's columns:
-	units   [tile]float64 // 2^L
-	special bool          // some column holds an element that is not finite
-	y       [tile]float32
+	units  [tile]float64 // 2^L
+	direct bool          // sums, rounded, are C, but for an epilogue and rows that hold elements that are not finite
+	y      [runSums]float32
 }
 
 var pool = sync.Pool{New: func() any { return new(scratch) }}
@@ -62,8 +63,8 @@ func group(p rfx.P) backend.GroupFunc {
 		if _, g.epilogue = spec.Stored(x.store); g.epilogue.Bias != spec.NoBias {
 			g.bias = backend.View[float32](args[5])
 		}
-		g.j = int(at[1]) * g.columns()
-		g.w = min(g.columns(), int(g.n)-g.j)
+		g.j = int(at[1]) * g.tile()
+		g.w = min(g.tile(), int(g.n)-g.j)
 		first := (int(at[0]) + int(at[2])*int(g.width)) * int(g.per)
 		last := min(first+int(g.per), int(g.items))
 		if g.phase == 1 {
@@ -83,8 +84,8 @@ func group(p rfx.P) backend.GroupFunc {
 	}
 }
 
-// columns is the columns of a workgroup, as goShape and sumShape have them.
-func (g *job) columns() int {
+// tile is the columns of a workgroup, as goShape and sumShape have them.
+func (g *job) tile() int {
 	if g.phase == 1 {
 		return sumColumns
 	}
@@ -93,11 +94,11 @@ func (g *job) columns() int {
 
 // scale looks at the ranges of the workgroup's columns.
 func (g *job) scale() {
-	g.special = false
+	g.direct = g.alpha == 1 && g.beta == 0
 	for j, x := range g.q[g.j:][:g.w] {
 		r := rfx.Range(x)
 		g.units[j] = power(g.p.L(r.E()))
-		g.special = g.special || r.NonFinite()
+		g.direct = g.direct && !r.NonFinite()
 	}
 }
 
@@ -123,7 +124,10 @@ func (g *job) item(i int) {
 		if !g.takes(int(begin), n) {
 			g.flush()
 		}
-		g.rows[g.run.n] = row
+		if g.run.n == 0 {
+			g.row = row
+		}
+		g.scales[g.run.n] = g.power(row)
 		g.push(int(begin), n)
 	default:
 		g.flush()
@@ -138,18 +142,17 @@ func (g *job) flush() {
 		return
 	}
 	g.compute()
-	for i, row := range g.rows[:g.run.n] {
-		switch g.p {
-		case rfx.P15, rfx.P23:
-			g.finish(row, g.run.sum(i, 0, 0), nil, 1)
-		case rfx.P31:
-			_, upper := halves(g.p)
-			g.finish(row, g.run.sum(i, 1, 0), g.run.sum(i, 0, 0), upper)
-		case rfx.P47:
+	sums, w := g.run.sums[0][:], g.run.columns()
+	if g.p == rfx.P47 {
+		for i := range g.run.n {
 			g.clear()
 			g.addPiece(i)
-			g.finishSums(row)
+			g.finishSums(g.row + i)
 		}
+	} else if n, upper := halves(g.p); n == 1 {
+		g.finish(g.row, g.run.n, simd.Rounding{High: sums, LDS: w})
+	} else {
+		g.finish(g.row, g.run.n, simd.Rounding{High: sums[w:], Low: sums, LDS: 2 * w, Scale: upper})
 	}
 	g.run.n = 0
 }
@@ -203,49 +206,41 @@ func (g *job) addPiece(i int) {
 
 // finishSums writes a row's elements of C, given the sums.
 func (g *job) finishSums(row int) {
+	g.scales[0] = g.power(row)
 	if g.p != rfx.P47 {
-		g.finish(row, g.high[:], g.low[:], 1)
+		g.finish(row, 1, simd.Rounding{High: g.high[:], Low: g.low[:], LDS: tile, Scale: 1})
 		return
 	}
-	y, unit := g.target(row), g.p.L(rfx.Range(g.words[2*row+1]).E())
-	if !roundTriples(y, g.acc[0][:], g.acc[1][:], g.acc[2][:], g.units[:], power(unit)) {
+	y := g.y[:g.w]
+	if !roundTriples(y, g.acc[0][:], g.acc[1][:], g.acc[2][:], g.units[:], g.scales[0]) {
 		for j := range y {
-			y[j] = g.combine(j).Round(unit + g.p.L(rfx.Range(g.q[g.j+j]).E()))
+			y[j] = g.combine(j).Round(g.unit(row) + g.p.L(rfx.Range(g.q[g.j+j]).E()))
 		}
 	}
 	g.store(row, y)
 }
 
-// finish writes a row's elements of C, given its sums as simd.RoundSums has them.
-func (g *job) finish(row int, high, low []float64, scale float64) {
-	y := g.target(row)
-	simd.RoundSums(y, high, low, scale, g.units[:], power(g.p.L(rfx.Range(g.words[2*row+1]).E())))
-	g.store(row, y)
-}
+// unit returns the L of a row of A, power 2^L.
+func (g *job) unit(row int) int      { return g.p.L(rfx.Range(g.words[2*row+1]).E()) }
+func (g *job) power(row int) float64 { return power(g.unit(row)) }
 
-// plain reports whether the rounded sums of a row, with an epilogue, are C.
-func (g *job) plain(row int) bool {
-	return !g.special && !rfx.Range(g.words[2*row+1]).NonFinite() && g.alpha == 1 && g.beta == 0
-}
-
-// target returns where to round the sums of a row: in C, unless it must not be overwritten yet.
-func (g *job) target(row int) []float32 {
-	if g.plain(row) {
-		return g.c(row)
+// finish writes n rows of C, given their sums.
+func (g *job) finish(row, n int, r simd.Rounding) {
+	r.Unit, r.Rows = g.units[:g.w], g.scales[:n]
+	if r.Y, r.LDY = g.y[:], g.w; g.direct {
+		r.Y, r.LDY = backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:], int(g.ldc)
 	}
-	return g.y[:g.w]
+	r.Do()
+	for i := range n {
+		g.store(row+i, r.Y[i*r.LDY:][:g.w])
+	}
 }
 
-// c returns the workgroup's columns of a row of C.
-func (g *job) c(row int) []float32 {
-	return backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:][:g.w]
-}
-
-// store makes rounded sums, which are where target says, a row of C.
+// store makes rounded sums, which may lie there, a row of C.
 func (g *job) store(row int, y []float32) {
-	c := g.c(row)
+	c := backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:][:g.w]
 	switch {
-	case !g.plain(row):
+	case !g.direct || rfx.Range(g.words[2*row+1]).NonFinite():
 		for j, x := range y {
 			c[j] = g.element(row, g.j+j, x, c[j])
 		}
@@ -253,6 +248,8 @@ func (g *job) store(row int, y []float32) {
 		for j, x := range y {
 			c[j] = g.finished(x, row, g.j+j)
 		}
+	case g.p == rfx.P47:
+		copy(c, y)
 	}
 }
 
@@ -294,13 +291,13 @@ func (g *job) get(i, j int) rfx.Int128 {
 // sum does phase 1 for one row: r is the row, its first segment, and the one after its last.
 func (g *job) sum(r []uint32) {
 	row := int(r[0])
-	c, unit := g.c(row), g.p.L(rfx.Range(g.words[2*row+1]).E())
-	for j := range c {
+	c := backend.View[float32](g.args[6])[row*int(g.ldc):]
+	for j := g.j; j < g.j+g.w; j++ {
 		var t rfx.Int128
 		for i := r[1]; i < r[2]; i++ {
-			t = t.Add(g.get(int(i), g.j+j))
+			t = t.Add(g.get(int(i), j))
 		}
-		c[j] = g.element(row, g.j+j, t.Round(unit+g.p.L(rfx.Range(g.q[g.j+j]).E())), c[j])
+		c[j] = g.element(row, j, t.Round(g.unit(row)+g.p.L(rfx.Range(g.q[j]).E())), c[j])
 	}
 }
 

@@ -395,6 +395,9 @@ func TestEncode(t *testing.T) {
 		m := e.Format.(kernel.Split)
 		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Pieces: 3,
 			Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
+		if v.Code == backend.CodeGo { // which cuts no row of so few
+			want.Columns, want.Split = 8, spec.Split{Longest: 1 << 13}
+		}
 		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
 			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1,
 				Columns: uint32(621+rows+3) &^ 3}

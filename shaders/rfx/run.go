@@ -67,7 +67,7 @@ func (r *run) reset(p rfx.P, ints []byte, cols, q []uint32, j, ldq, w int) {
 		return
 	}
 	b := backend.View[int32](backend.Bytes(q))
-	r.wide = simd.IntRows[int32]{N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
+	r.wide = simd.IntRows[int32]{Ahead: 16, N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
 	if p == rfx.P47 {
 		r.wide.LDB *= 2
 	}
