@@ -172,6 +172,9 @@ type Rounding struct {
 	Scale float64
 	Unit  []float64 // of columns
 	Rows  []float64 // of rows
+	// Stream has Y written past the caches, which is faster where it is larger than they are. Where rows do not lie at
+	// multiples of 32 bytes it has no effect.
+	Stream bool
 }
 
 // Do computes Y[i·LDY+j] = (High[i·LDS+j]·Scale + Low[i·LDS+j])·Unit[j]·Rows[i], rounded once to float32, ties to even, a

@@ -2,6 +2,8 @@
 
 package simd
 
+import "unsafe"
+
 // In the assembly, n is a positive multiple of eight, rows are at least one, and strides are in bytes.
 
 // Eight columns (AVX2), or sixteen.
@@ -132,6 +134,9 @@ func (r *Rounding) round() int {
 	n := eights(len(r.Unit))
 	if n == 0 {
 		return 0
+	}
+	if uintptr(unsafe.Pointer(&r.Y[0]))%32 != 0 || r.LDY%8 != 0 {
+		r.Stream = false
 	}
 	do := roundSinglesAVX2
 	switch {

@@ -304,6 +304,11 @@ func TestRounding(t *testing.T) {
 		single, high, low := make([]float64, rows*lds), make([]float64, rows*lds), make([]float64, rows*lds)
 		power := func() float64 { return math.Ldexp(1, r.IntN(300)-200) }
 		q := Rounding{LDY: ldy, LDS: lds, Scale: math.Ldexp(1, r.IntN(17))}
+		stream := rapid.Bool().Draw(t, "stream")
+		if stream {
+			q.LDY = (ldy + 7) &^ 7
+			ldy = q.LDY
+		}
 		for range n {
 			q.Unit = append(q.Unit, power())
 		}
@@ -333,7 +338,7 @@ func TestRounding(t *testing.T) {
 		}
 		levels(func(name string) {
 			for _, sums := range [][2][]float64{{single, nil}, {high, low}} {
-				q.High, q.Low, q.Y = sums[0], sums[1], make([]float32, rows*ldy)
+				q.High, q.Low, q.Y, q.Stream = sums[0], sums[1], make([]float32, rows*ldy), stream
 				for i := range q.Y {
 					q.Y[i] = 77
 				}

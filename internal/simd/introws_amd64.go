@@ -22,6 +22,14 @@ func rowsInt32AVX512(job *rowsJob)
 //go:noescape
 func pairsInt32AVX512(job *rowsJob)
 
+// In wide tiles, with AVX-512; the columns that fill none are left in the job.
+
+//go:noescape
+func rowsInt32Wide(job *rowsJob)
+
+//go:noescape
+func pairsInt32Wide(job *rowsJob)
+
 // newIntJob is the job for all of r's columns in vectors of `lanes` lanes.
 func newIntJob[T int16 | int32](r *IntRows[T], lanes int) rowsJob {
 	var t T
@@ -60,14 +68,21 @@ func rowsInt32(r *IntRows[int32]) {
 		oneIntRow(r, goIntRow[int32])
 		return
 	}
-	lanes, one, two := 4, rowsInt32AVX2, pairsInt32AVX2
-	if level == avx512 {
-		lanes, one, two = 8, rowsInt32AVX512, pairsInt32AVX512
+	if level == avx2 {
+		job := newIntJob(r, 4)
+		if r.Upper == nil {
+			rowsInt32AVX2(&job)
+		} else {
+			pairsInt32AVX2(&job)
+		}
+		return
 	}
-	job := newIntJob(r, lanes)
+	job := newIntJob(r, 8)
 	if r.Upper == nil {
-		one(&job)
+		rowsInt32Wide(&job)
+		rowsInt32AVX512(&job)
 	} else {
-		two(&job)
+		pairsInt32Wide(&job)
+		pairsInt32AVX512(&job)
 	}
 }

@@ -4,8 +4,8 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// DI y, R9 ldy; SI high, R8 low, R10 lds; DX unit, BX rows, CX rows left, R11 columns; R12 the column. Strides are in
-// bytes.
+// DI y, R9 ldy; SI high, R8 low, R10 lds; DX unit, BX rows, CX rows left, R11 columns; R12 the column; R15
+// whether y is written past the caches. Strides are in bytes.
 #define ARGUMENTS \
 	MOVQ r+0(FP), AX; \
 	MOVQ n+8(FP), R11; \
@@ -18,7 +18,8 @@
 	MOVQ Rounding_Rows(AX), BX; \
 	MOVQ (Rounding_Rows+8)(AX), CX; \
 	SHLQ $2, R9; \
-	SHLQ $3, R10
+	SHLQ $3, R10; \
+	MOVBQZX Rounding_Stream(AX), R15
 
 // ROW begins a row, whose factor is all of r; NEXT goes to its next columns, then to the next row.
 #define ROW(r) \
@@ -48,8 +49,17 @@ columns:
 	VMULPD (DX)(R12*8), Y0, Y0
 	VCVTPD2PSY Y0, X0
 	VADDPS X9, X0, X0 // −0 becomes +0
+	TESTQ R15, R15
+	JNZ  stream
 	VMOVUPS X0, (DI)(R12*4)
 	NEXT(4, columns, row)
+	VZEROUPPER
+	RET
+
+stream:
+	VMOVNTPS X0, (DI)(R12*4)
+	NEXT(4, columns, row)
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -66,8 +76,17 @@ columns:
 	VMULPD (DX)(R12*8), Z0, Z0
 	VCVTPD2PS Z0, Y0
 	VADDPS Y9, Y0, Y0 // −0 becomes +0
+	TESTQ R15, R15
+	JNZ  stream
 	VMOVUPS Y0, (DI)(R12*4)
 	NEXT(8, columns, row)
+	VZEROUPPER
+	RET
+
+stream:
+	VMOVNTPS Y0, (DI)(R12*4)
+	NEXT(8, columns, row)
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -111,8 +130,17 @@ columns:
 	VMULPD Y8, Y2, Y2
 	VCVTPD2PSY Y2, X0
 	VADDPS X9, X0, X0 // −0 becomes +0
+	TESTQ R15, R15
+	JNZ  stream
 	VMOVUPS X0, (DI)(R12*4)
 	NEXT(4, columns, row)
+	VZEROUPPER
+	RET
+
+stream:
+	VMOVNTPS X0, (DI)(R12*4)
+	NEXT(4, columns, row)
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -140,7 +168,16 @@ columns:
 	VMULPD Z8, Z0, Z0
 	VCVTPD2PS Z0, Y0
 	VADDPS Y9, Y0, Y0 // −0 becomes +0
+	TESTQ R15, R15
+	JNZ  stream
 	VMOVUPS Y0, (DI)(R12*4)
 	NEXT(8, columns, row)
+	VZEROUPPER
+	RET
+
+stream:
+	VMOVNTPS Y0, (DI)(R12*4)
+	NEXT(8, columns, row)
+	SFENCE
 	VZEROUPPER
 	RET

@@ -27,6 +27,7 @@ TEXT SCAN(SB), NOSPLIT, $0-48
 	MOV (DX), SPECIAL
 
 loop:
+	PREFETCHT0 (R8)(R9*8)
 	AND (R8), ABS, X      // magnitude
 	VPADDD X, IMPLICIT, T
 	VPSRAD $31, T, T      // not finite

@@ -16,6 +16,9 @@ import (
 // columns of a workgroup in phase 1, see sumShape.
 const sumColumns = 64
 
+// streamed is the bytes from which on C is written past the caches: those of a core do not hold it.
+const streamed = 2 << 20
+
 // scratch is what a workgroup works in.
 type scratch struct {
 	run
@@ -229,6 +232,7 @@ func (g *job) finish(row, n int, r simd.Rounding) {
 	r.Unit, r.Rows = g.units[:g.w], g.scales[:n]
 	if r.Y, r.LDY = g.y[:], g.w; g.direct {
 		r.Y, r.LDY = backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:], int(g.ldc)
+		r.Stream = len(g.args[6]) >= streamed && g.epilogue.None()
 	}
 	r.Do()
 	for i := range n {
