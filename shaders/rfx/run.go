@@ -42,6 +42,11 @@ const (
 
 // run is consecutive pieces of rows, whose sums package simd computes in one call.
 type run struct {
+	// Arrays that package simd reads and writes in vectors come first, where these lie in one line of the caches each.
+	lower [runEntries]float64 // entries, or their lower halves
+	upper [runEntries]float64
+	sums  [2][runSums]float64 // the second with B's upper digits
+
 	p      rfx.P
 	ints   []byte
 	cols   []uint32
@@ -52,9 +57,6 @@ type run struct {
 	begin  int // the first entry
 	n      int // pieces
 	starts [runPieces + 1]uint32
-	lower  [runEntries]float64 // entries, or their lower halves
-	upper  [runEntries]float64
-	sums   [2][runSums]float64 // the second with B's upper digits
 }
 
 // reset prepares for products with w columns of B in fixed point, from q on, with ldq elements a row.
