@@ -37,12 +37,18 @@ func PanelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 	}
 }
 
-// PanelInt32 is PanelF32 for a b of integers, with sums in float64: see IntRows.
-func PanelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b []int32, ldb, n int) {
-	if len(cols) > 0 && n > 0 {
-		checkPanel(len(acc), lda, len(vals), v, len(cols), len(b), n)
-		panelInt32(acc, lda, vals, v, cols, b, ldb, n)
+// PanelEntries is the most vectors that PanelInt32 takes, and the distance of its rows of values.
+const PanelEntries = 128
+
+// PanelInt32 adds to eight rows of a product of integers with the same columns: acc[r·lda+j] +=
+// Σ_k vals[r·PanelEntries+k]·b[cols[k]·ldb+j] for r < 8 and j < n. n is a multiple of Width. Sums are exact: see IntRows.
+// Every cols[k]·ldb+n ≤ len(b), which is not checked for each k.
+func PanelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
+	if len(cols) == 0 || n == 0 {
+		return
 	}
+	checkPanel(len(acc), lda, len(vals), PanelRows, len(cols), len(b), n)
+	panelInt32(acc, lda, vals, cols, b, ldb, n)
 }
 
 func checkPanel(acc, lda, vals, v, cols, b, n int) {
@@ -75,14 +81,14 @@ func goPanelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b 
 	}
 }
 
-func goPanelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b []int32, ldb, n int) {
-	var wide [8]float64
+func goPanelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
 	for k, col := range cols {
-		for j := 0; j < n; j += 8 {
-			for i, x := range (*[8]int32)(b[int(col)*ldb+j:]) {
-				wide[i] = float64(x)
+		x := b[int(col)*ldb:][:n]
+		for r := range PanelRows {
+			v, sums := vals[r*PanelEntries+k], acc[r*lda:][:n]
+			for j, y := range x {
+				sums[j] += v * float64(y)
 			}
-			goPanel8(acc[j:], lda, vals[k*v:], &wide)
 		}
 	}
 }
@@ -112,9 +118,9 @@ func goPanelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b
 }
 
 // goPanel8 adds one vector's products with eight columns.
-func goPanel8[S float32 | float64](acc []S, lda int, vals []S, x *[8]S) {
-	for r, v := range (*[PanelRows]S)(vals) {
-		a := (*[8]S)(acc[r*lda:])
+func goPanel8(acc []float32, lda int, vals []float32, x *[8]float32) {
+	for r, v := range (*[PanelRows]float32)(vals) {
+		a := (*[8]float32)(acc[r*lda:])
 		a[0], a[1], a[2], a[3] = a[0]+v*x[0], a[1]+v*x[1], a[2]+v*x[2], a[3]+v*x[3]
 		a[4], a[5], a[6], a[7] = a[4]+v*x[4], a[5]+v*x[5], a[6]+v*x[6], a[7]+v*x[7]
 	}

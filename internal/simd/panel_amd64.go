@@ -28,7 +28,7 @@ func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, n
 //go:noescape
 func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
 
-// Those for integers do 4 columns (AVX2), 8 or 16 (AVX-512).
+// Those for integers do 4 columns (AVX2), 8 or 16 (AVX-512); v is 8, the bytes of a value.
 
 //go:noescape
 func panelInt32AVX2(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *int32, ldb int)
@@ -74,9 +74,9 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 	panel(panelBF16AVX2, panelBF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
-func panelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b []int32, ldb, n int) {
+func panelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
 	if level == goOnly {
-		goPanelInt32(acc, lda, vals, v, cols, b, ldb, n)
+		goPanelInt32(acc, lda, vals, cols, b, ldb, n)
 		return
 	}
 	for j := 0; j < n; {
@@ -87,7 +87,7 @@ func panelInt32(acc []float64, lda int, vals []float64, v int, cols []uint32, b 
 		case level == avx512:
 			do, columns = panel8Int32AVX512, 8
 		}
-		do(&acc[j], 8*lda, &vals[0], 8*v, &cols[0], len(cols), &b[j], 4*ldb)
+		do(&acc[j], 8*lda, &vals[0], 8, &cols[0], len(cols), &b[j], 4*ldb)
 		j += columns
 	}
 }

@@ -26,13 +26,13 @@
 #define LOADB VPMOVZXWD (R8), Y8; VPSLLD $16, Y8, Y8
 #include "panel_amd64.h"
 
-// Of integers, 4 columns, with sums in float64.
+// Of integers, 4 columns, with sums in float64. A row of values is 1024 bytes behind the one before.
 
 #undef ROW
 #undef TAKE
 #undef PUT
 
-#define ROW(r, l, h) VBROADCASTSD (8*r)(SI), Y9; VFMADD231PD Y8, Y9, l
+#define ROW(r, l, h) VBROADCASTSD (1024*r)(SI), Y9; VFMADD231PD Y8, Y9, l
 #define TAKE(r, l, h) VMOVUPD (R8), l
 #define PUT(r, l, h) VMOVUPD l, (R8)
 
@@ -76,7 +76,7 @@
 #undef TAKE
 #undef PUT
 
-#define ROW(r, l, h) VBROADCASTSD (8*r)(SI), Z18; VFMADD231PD Z16, Z18, l; VFMADD231PD Z17, Z18, h
+#define ROW(r, l, h) VBROADCASTSD (1024*r)(SI), Z18; VFMADD231PD Z16, Z18, l; VFMADD231PD Z17, Z18, h
 #define TAKE(r, l, h) VMOVUPD (R8), l; VMOVUPD 64(R8), h
 #define PUT(r, l, h) VMOVUPD l, (R8); VMOVUPD h, 64(R8)
 
@@ -91,7 +91,7 @@
 #undef TAKE
 #undef PUT
 
-#define ROW(r, l, h) VFMADD231PD.BCST (8*r)(SI), Z16, l
+#define ROW(r, l, h) VFMADD231PD.BCST (1024*r)(SI), Z16, l
 #define TAKE(r, l, h) VMOVUPD (R8), l
 #define PUT(r, l, h) VMOVUPD l, (R8)
 

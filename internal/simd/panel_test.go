@@ -93,7 +93,6 @@ func TestPanelInt32(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := Width * rapid.IntRange(0, 14).Draw(t, "n/8")
 		nnz := rapid.IntRange(0, 64).Draw(t, "nnz")
-		v := rapid.SampledFrom([]int{8, 16, 9}).Draw(t, "v")
 		rows := rapid.IntRange(1, 9).Draw(t, "rows of b")
 		ldb, lda := n+rapid.IntRange(0, 9).Draw(t, "padding of b"), n+rapid.IntRange(0, 9).Draw(t, "padding of acc")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -102,7 +101,7 @@ func TestPanelInt32(t *testing.T) {
 		for i := range b {
 			b[i] = int32(integer(math.MaxInt32))
 		}
-		cols, vals := make([]uint32, nnz), make([]float64, max(0, (nnz-1)*v+PanelRows))
+		cols, vals := make([]uint32, nnz), new([PanelRows * PanelEntries]float64)
 		for i := range vals {
 			vals[i] = math.NaN()
 		}
@@ -115,7 +114,7 @@ func TestPanelInt32(t *testing.T) {
 			cols[k] = uint32(r.IntN(rows))
 			for i := range PanelRows {
 				x := integer(1 << 15)
-				vals[k*v+i] = float64(x)
+				vals[i*PanelEntries+k] = float64(x)
 				for j := range n {
 					want[i*lda+j] += x * int64(b[int(cols[k])*ldb+j])
 				}
@@ -126,7 +125,7 @@ func TestPanelInt32(t *testing.T) {
 			for i, x := range start {
 				acc[i] = float64(x)
 			}
-			PanelInt32(acc, lda, vals, v, cols, b, ldb, n)
+			PanelInt32(acc, lda, vals, cols, b, ldb, n)
 			for i, x := range acc {
 				if x != float64(want[i]) {
 					t.Fatalf("%s: row %d, column %d of %d is %v, want %v", name, i/lda, i%lda, n, x, want[i])

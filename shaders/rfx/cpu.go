@@ -4,6 +4,7 @@ package rfx
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
@@ -25,13 +26,14 @@ type scratch struct {
 	row    int                // of the run's first piece; the others are those of the rows that follow
 	scales [runPieces]float64 // 2^L of these rows
 
-	// The sums of a row in several pieces, or of a segment:
-	high, low [tile]float64  // see simd.FoldSums
-	acc       [3][tile]int64 // at p = 47: acc[d][j] has column j's products of digits whose places add up to d
+	// The sums of a row in several pieces, of a panel, or of a segment:
+	high, low [simd.PanelRows * tile]float64 // see simd.FoldSums
+	acc       [3][tile]int64                 // at p = 47: acc[d][j] has column j's products of digits whose places add up to d
 
 	// Of the workgroup's columns:
 	units  [tile]float64 // 2^L
 	direct bool          // sums, rounded, are C, but for an epilogue and rows that hold elements that are not finite
+	wild   bool          // there is such a row among those of scales
 	y      [runSums]float32
 }
 
@@ -78,12 +80,13 @@ func group(p rfx.P) backend.GroupFunc {
 		}
 		g.scratch = pool.Get().(*scratch)
 		defer pool.Put(g.scratch)
-		g.scale()
+		g.scaleColumns()
 		g.reset(p, args[1], g.colidx, g.q[g.first:], g.j, int(g.ldq), host.Pad(g.w)) // B has as many columns
-		for i := first; i < last; i++ {
-			g.item(i)
+		pieces := int(g.pieces)
+		for i := first; i < min(last, pieces); i++ {
+			g.segment(i)
 		}
-		g.flush()
+		g.multiply(max(first, pieces)-pieces, last-pieces)
 	}
 }
 
@@ -95,8 +98,9 @@ func (g *job) tile() int {
 	return max(1, min(tile, int(g.params.n)))
 }
 
-// scale looks at the ranges of the workgroup's columns.
-func (g *job) scale() {
+// scaleColumns looks at the ranges of the workgroup's columns.
+func (g *job) scaleColumns() {
+	g.wild = false
 	g.direct = g.alpha == 1 && g.beta == 0
 	for j, x := range g.q[g.j:][:g.w] {
 		r := rfx.Range(x)
@@ -108,35 +112,87 @@ func (g *job) scale() {
 // power returns 2^e for an e of normal numbers.
 func power(e int) float64 { return math.Float64frombits(uint64(1023+e) << 52) }
 
-// item does a row segment or a row. A row in one piece is left to flush.
-func (g *job) item(i int) {
-	if i < int(g.pieces) {
-		r := g.words[int(g.heavy)+2*i:]
-		g.add(int(r[0]), int(r[1]))
-		for j := range g.w {
-			g.put(i, g.j+j, g.combine(j))
+// segment does a row segment.
+func (g *job) segment(i int) {
+	r := g.words[int(g.heavy)+2*i:]
+	g.add(int(r[0]), int(r[1]))
+	for j := range g.w {
+		g.put(i, g.j+j, g.combine(j))
+	}
+}
+
+// multiply does rows. Those in one piece are computed many at a time.
+func (g *job) multiply(row, last int) {
+	most, longest := mostTerms(g.p), int(g.longest)
+	for row < last {
+		begin, end := int(g.words[2*row]), int(g.words[2*row+2])
+		n := end - begin
+		switch {
+		case n > longest: // done in segments
+		case row+simd.PanelRows <= last && int(g.words[2*row+4])-end == n && g.isPanel(row):
+			g.flush()
+			g.addPanel(row, begin, n)
+			row += simd.PanelRows - 1
+		case n > most:
+			g.add(begin, end)
+			g.finishSums(row)
+		default:
+			if !g.takes(begin, n) {
+				g.flush()
+			}
+			if g.run.n == 0 {
+				g.row = row
+			}
+			g.scale(g.run.n, row)
+			g.push(begin, n)
 		}
+		row++
+	}
+	g.flush()
+}
+
+// isPanel reports whether a row and those behind it have the same columns, and can be computed as a panel, which reads
+// rows of B once for all.
+func (g *job) isPanel(row int) bool {
+	if g.p != rfx.P23 && g.p != rfx.P31 {
+		return false
+	}
+	cols := g.colidx[g.words[2*row]:g.words[2*row+2]]
+	for r := row + 1; r < row+simd.PanelRows; r++ {
+		begin, end := g.words[2*r], g.words[2*r+2]
+		if int(end-begin) != len(cols) || !slices.Equal(cols, g.colidx[begin:end]) {
+			return false
+		}
+	}
+	return len(cols) > 0
+}
+
+// addPanel does the panel whose first row is row, each of n entries.
+func (g *job) addPanel(row, begin, n int) {
+	for i := range simd.PanelRows {
+		g.scale(i, row+i)
+	}
+	w := host.Pad(g.w)
+	halves, upper := halves(g.p)
+	sums := simd.Rounding{High: g.run.sums[0][:], LDS: w}
+	if halves == 2 {
+		sums.High, sums.Low, sums.Scale = g.run.sums[1][:], g.run.sums[0][:], upper
+	}
+	if n <= simd.PanelEntries {
+		g.panel(begin, n, n)
+		g.finish(row, simd.PanelRows, sums)
 		return
 	}
-	row := i - int(g.pieces)
-	begin, end := g.words[2*row], g.words[2*row+2]
-	n := int(end - begin)
-	switch {
-	case end-begin > g.longest: // done in segments
-	case n <= mostTerms(g.p):
-		if !g.takes(int(begin), n) {
-			g.flush()
+	high, low := g.high[:simd.PanelRows*w], g.low[:simd.PanelRows*w]
+	clear(high)
+	clear(low)
+	for k := 0; k < n; k += simd.PanelEntries {
+		g.panel(begin+k, n, min(simd.PanelEntries, n-k))
+		for half := range halves {
+			simd.FoldSums(high, low, g.run.sums[half][:len(high)], []float64{1, upper}[half])
 		}
-		if g.run.n == 0 {
-			g.row = row
-		}
-		g.scales[g.run.n] = g.power(row)
-		g.push(int(begin), n)
-	default:
-		g.flush()
-		g.add(int(begin), int(end))
-		g.finishSums(row)
 	}
+	g.finish(row, simd.PanelRows, simd.Rounding{High: high, Low: low, LDS: w, Scale: 1})
 }
 
 // flush finishes the rows that are in one piece.
@@ -209,7 +265,7 @@ func (g *job) addPiece(i int) {
 
 // finishSums writes a row's elements of C, given the sums.
 func (g *job) finishSums(row int) {
-	g.scales[0] = g.power(row)
+	g.scale(0, row)
 	if g.p != rfx.P47 {
 		g.finish(row, 1, simd.Rounding{High: g.high[:], Low: g.low[:], LDS: tile, Scale: 1})
 		return
@@ -223,9 +279,16 @@ func (g *job) finishSums(row int) {
 	g.store(row, y)
 }
 
-// unit returns the L of a row of A, power 2^L.
-func (g *job) unit(row int) int      { return g.p.L(rfx.Range(g.words[2*row+1]).E()) }
-func (g *job) power(row int) float64 { return power(g.unit(row)) }
+// unit returns the L of a row of A.
+func (g *job) unit(row int) int { return g.p.L(rfx.Range(g.words[2*row+1]).E()) }
+
+// scale makes a row of A the i-th of scales.
+func (g *job) scale(i, row int) {
+	g.scales[i] = power(g.unit(row))
+	if rfx.Range(g.words[2*row+1]).NonFinite() {
+		g.wild = true
+	}
+}
 
 // finish writes n rows of C, given their sums.
 func (g *job) finish(row, n int, r simd.Rounding) {
@@ -235,9 +298,13 @@ func (g *job) finish(row, n int, r simd.Rounding) {
 		r.Stream = len(g.args[6]) >= streamed && g.epilogue.None()
 	}
 	r.Do()
+	if g.direct && !g.wild && g.epilogue.None() {
+		return
+	}
 	for i := range n {
 		g.store(row+i, r.Y[i*r.LDY:][:g.w])
 	}
+	g.wild = false
 }
 
 // store makes rounded sums, which may lie there, a row of C.

@@ -45,7 +45,7 @@ type run struct {
 	// Arrays that package simd reads and writes in vectors come first, where these lie in one line of the caches each.
 	lower [runEntries]float64 // entries, or their lower halves
 	upper [runEntries]float64
-	sums  [2][runSums]float64 // the second with B's upper digits
+	sums  [2][runSums]float64 // the second with B's upper digits, or of a panel's upper halves
 
 	p      rfx.P
 	ints   []byte
@@ -54,26 +54,32 @@ type run struct {
 	wide   simd.IntRows[int32] // at others
 	digit  int                 // of B, at p = 47: from a row's lower ones to its upper ones
 
+	most   int // pieces that fit
 	begin  int // the first entry
 	n      int // pieces
 	starts [runPieces + 1]uint32
 }
 
+// ahead is how many entries ahead rows of B are prefetched.
+const ahead = 16
+
 // reset prepares for products with w columns of B in fixed point, from q on, with ldq elements a row.
 func (r *run) reset(p rfx.P, ints []byte, cols, q []uint32, j, ldq, w int) {
 	r.p, r.ints, r.cols, r.n, r.digit = p, ints, cols, 0, ldq
 	r.narrow, r.wide = simd.IntRows[int16]{}, simd.IntRows[int32]{}
+	halves, _ := halves(p)
+	r.most = runSums / max(1, halves*w)
 	if p == rfx.P15 {
 		b := backend.View[int16](backend.Bytes(q))
 		r.narrow = simd.IntRows[int16]{N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
 		return
 	}
 	b := backend.View[int32](backend.Bytes(q))
-	r.wide = simd.IntRows[int32]{Ahead: 16, N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
+	r.wide = simd.IntRows[int32]{Ahead: ahead, N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
 	if p == rfx.P47 {
 		r.wide.LDB *= 2
 	}
-	if n, _ := halves(p); n == 2 {
+	if halves == 2 {
 		r.wide.Upper = r.upper[:]
 	}
 }
@@ -86,8 +92,7 @@ func (r *run) columns() int { return max(r.narrow.N, r.wide.N) }
 
 // takes reports whether a piece of n entries from begin on fits behind the others.
 func (r *run) takes(begin, n int) bool {
-	halves, _ := halves(r.p)
-	return r.n == 0 || r.begin+r.entries() == begin && r.entries()+n <= runEntries && (r.n+1)*halves*r.columns() <= runSums
+	return r.n == 0 || r.n < r.most && r.begin+r.entries() == begin && r.entries()+n <= runEntries
 }
 
 // push adds a piece.
@@ -130,4 +135,27 @@ func (r *run) compute() {
 func (r *run) sum(i, half, digit int) []float64 {
 	halves, _ := halves(r.p)
 	return r.sums[digit][(i*halves+half)*r.columns():][:r.columns()]
+}
+
+// panel adds up the products of m entries, at most simd.PanelEntries, of each of eight rows with the same columns, which
+// have n entries: from begin on are those of the first. Row i's sums are at i times columns in sums, at p = 31 those of
+// lower and of upper halves.
+func (r *run) panel(begin, n, m int) {
+	for i := range simd.PanelRows {
+		at := i * simd.PanelEntries
+		ints := backend.View[int32](r.ints)[begin+i*n:][:m]
+		if r.p == rfx.P23 {
+			simd.WidenInt32(r.lower[at:], ints)
+		} else {
+			simd.HalveInt32(r.lower[at:], r.upper[at:], ints)
+		}
+	}
+	x := &r.wide
+	vals := [2]*[runEntries]float64{&r.lower, &r.upper}
+	halves, _ := halves(r.p)
+	for half := range halves {
+		sums := r.sums[half][:simd.PanelRows*x.N]
+		clear(sums)
+		simd.PanelInt32(sums, x.N, vals[half], r.cols[begin:][:m], x.B, x.LDB, x.N)
+	}
 }
