@@ -71,12 +71,12 @@ func (s *shared) cost(x params) float64 {
 		return 0
 	}
 	c, steps := costOf(s.variant), float64(x.cols)/depth
-	if t.parts > 0 {
+	if t.splits > 0 {
 		atOnce := max(1, s.atOnce)
 		all, last := float64(s.tiles/atOnce), float64(s.tiles%atOnce)/float64(atOnce)
-		cost := all * (steps/float64(t.parts)*c.Step + c.Start)
+		cost := all * (steps/float64(t.splits)*c.Step + c.Start)
 		if last > 0 {
-			cost += steps/float64(t.parts)*(c.Alone+(c.Step-c.Alone)*last) + c.Start
+			cost += steps/float64(t.splits)*(c.Alone+(c.Step-c.Alone)*last) + c.Start
 		}
 		return cost
 	}

@@ -43,7 +43,7 @@ var (
 	prefillCosts = sync.OnceValue(func() map[int]prefillCost {
 		costs := map[int]prefillCost{}
 		for _, t := range tiles {
-			costs[int(t.cols)] = kernelCost[prefillCost](fmt.Sprintf("prefill/%dx%d", t.groups*blocksDown*rows, t.cols))
+			costs[int(t.cols)] = kernelCost[prefillCost](fmt.Sprintf("prefill/%dx%d", t.groups*clusterRows*rows, t.cols))
 		}
 		return costs
 	})
@@ -63,10 +63,10 @@ func (p panel) cost(s lanestream.Shape, n int) float64 {
 		first, next = c.FirstP, c.NextP
 	}
 	multiply := func(groups int, step float64) float64 {
-		tiles, cost := spec.Ceil(groups, 2*blocksDown)*spec.Ceil(n, filledCols), c.Start
-		if parts, left := p.splits(groups, n); parts > 1 {
+		tiles, cost := spec.Ceil(groups, 2*clusterRows)*spec.Ceil(n, filledCols), c.Start
+		if splits, left := p.splits(groups, n); splits > 1 {
 			tiles -= left
-			cost += c.Add + step*float64(p.stages)/float64(parts)
+			cost += c.Add + step*float64(p.stages)/float64(splits)
 		}
 		return cost + step*float64(p.stages)*float64(spec.Ceil(tiles, p.clusters))
 	}
@@ -85,8 +85,8 @@ func prefilled(s lanestream.Shape, n int, caps backend.Caps) float64 {
 		}
 	}
 	c := prefillCosts()[cols]
-	clusters := max(1, caps.Units/blocksDown)
-	all, steps := spec.Ceil(s.Groups, 2*blocksDown)*spec.Ceil(n, cols), s.Pieces*s.PieceSteps
+	clusters := max(1, caps.Units/clusterRows)
+	all, steps := spec.Ceil(s.Groups, 2*clusterRows)*spec.Ceil(n, cols), s.Segments*s.SegmentSteps
 	turns := float64(all / clusters)
 	switch left := all % clusters; {
 	case 2*left > clusters:
@@ -94,7 +94,7 @@ func prefilled(s lanestream.Shape, n int, caps backend.Caps) float64 {
 	case left > 0:
 		turns += 0.5
 	}
-	if s.PieceSteps == 1 {
+	if s.SegmentSteps == 1 {
 		return c.Start + c.Short*turns*float64(steps)
 	}
 	return c.Start + c.Step*turns*float64(spec.Ceil(steps, 2))
@@ -103,6 +103,6 @@ func prefilled(s lanestream.Shape, n int, caps backend.Caps) float64 {
 // inTurns is the same of turns of 32 columns, layout Pairs, packed for staged.cu or few.cu.
 func inTurns(v *spec.Variant, s lanestream.Shape, n int) float64 {
 	c := turnCosts()[spec.Flag(v.Kind == fewKind)]
-	places := float64(s.Groups) * float64(s.Pieces*s.PieceSteps) / 2 // 64 by 64
+	places := float64(s.Groups) * float64(s.Segments*s.SegmentSteps) / 2 // 64 by 64
 	return (c.Start + c.Place*places) * float64(spec.Ceil(n, mostFew))
 }
