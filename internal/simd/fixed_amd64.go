@@ -138,15 +138,15 @@ func (r *Rounding) round() int {
 	if uintptr(unsafe.Pointer(&r.Y[0]))%32 != 0 || r.LDY%8 != 0 {
 		r.Stream = false
 	}
-	do := roundSinglesAVX2
-	switch {
+	switch { // no variable has the function, or r would be on the heap
 	case level == avx512 && r.Low != nil:
-		do = roundPairsAVX512
+		roundPairsAVX512(r, n)
 	case level == avx512:
-		do = roundSinglesAVX512
+		roundSinglesAVX512(r, n)
 	case r.Low != nil:
-		do = roundPairsAVX2
+		roundPairsAVX2(r, n)
+	default:
+		roundSinglesAVX2(r, n)
 	}
-	do(r, n)
 	return n
 }

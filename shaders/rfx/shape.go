@@ -60,7 +60,7 @@ func gpuShape(across, along int) shape {
 	return shape{per: local / (across * along), across: across, along: along, columns: across * vec}
 }
 
-// tile is the widest tile of columns on the CPU: its sums stay in the first-level cache.
+// tile is the widest tile of columns on the CPU: a run has room for the sums of a panel of as many.
 const tile = 256
 
 // goShape gives a workgroup some microseconds of work, in whole panels.
