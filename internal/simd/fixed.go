@@ -45,8 +45,8 @@ func ScanColumns(largest, lowest, special []int32, x []float32, ld, rows int) {
 	}
 }
 
-// JoinRanges sets each word of dst to the larger of the fields of dst and src: bits 0 to 9, bits 10 to 19, and bits 20 to
-// 31. src is as long as dst.
+// JoinRanges sets each word of dst to the larger of the fields of dst and src: bits 0 to 9, bits 10 to 19, and bits 20
+// to 31. src is as long as dst.
 func JoinRanges(dst, src []uint32) {
 	src = src[:len(dst)]
 	for j := joinRanges(dst, src); j < len(dst); j++ {
@@ -56,9 +56,9 @@ func JoinRanges(dst, src []uint32) {
 	}
 }
 
-// Quantise16 computes q = x·first·second, rounded to the nearest integer, ties to even, and 0 where x is not finite, for
-// rows that are ldx apart in x and ldq in q; column j has first[j] and second[j]. Both are powers of two, for which the
-// result fits, and first[j] is less than 1 only if second[j] is 1. The latter two are as long as a row.
+// Quantise16 computes q = x·first·second, rounded to the nearest integer, ties to even, and 0 where x is not finite,
+// for rows that are ldx apart in x and ldq in q; column j has first[j] and second[j]. Both are powers of two, for which
+// the result fits, and first[j] is less than 1 only if second[j] is 1. The latter two are as long as a row.
 func Quantise16(q []int16, ldq int, x []float32, ldx, rows int, first, second []float32) {
 	quantiseRows(q, ldq, x, ldx, rows, first, second, quantise16)
 }
@@ -128,8 +128,8 @@ func WidenInt32(dst []float64, src []int32) {
 	}
 }
 
-// HalveInt32 cuts each number of src in two: it is high[i]·2¹⁶ + low[i], and low[i] lies in [−2¹⁵, 2¹⁵). Numbers are less
-// than 2³¹ − 2¹⁵.
+// HalveInt32 cuts each number of src in two: it is high[i]·2¹⁶ + low[i], and low[i] lies in [−2¹⁵, 2¹⁵). Numbers are
+// less than 2³¹ − 2¹⁵.
 func HalveInt32(low, high []float64, src []int32) {
 	low, high = low[:len(src)], high[:len(src)]
 	for i := halveInt32(low, high, src); i < len(src); i++ {
@@ -160,8 +160,8 @@ func FoldSums(high, low, sums []float64, scale float64) {
 // foldMagic's last bit is FoldUnit: to add it to a smaller number is to round that to a multiple.
 const foldMagic = 1.5 * 0x1p52 * FoldUnit
 
-// Rounding is rows of sums that are to be rounded. They hold integers at most 2⁸⁵ in magnitude, High, and 2⁵³, Low. Scale,
-// units and rows are powers of two.
+// Rounding is rows of sums that are to be rounded. They hold integers at most 2⁸⁵ in magnitude, High, and 2⁵³, Low.
+// Scale, units and rows are powers of two.
 type Rounding struct {
 	Y    []float32
 	LDY  int
@@ -177,8 +177,8 @@ type Rounding struct {
 	Stream bool
 }
 
-// Do computes Y[i·LDY+j] = (High[i·LDS+j]·Scale + Low[i·LDS+j])·Unit[j]·Rows[i], rounded once to float32, ties to even, a
-// zero being +0, for i < len(Rows) and j < len(Unit).
+// Do computes Y[i·LDY+j] = (High[i·LDS+j]·Scale + Low[i·LDS+j])·Unit[j]·Rows[i], rounded once to float32, ties to even,
+// a zero being +0, for i < len(Rows) and j < len(Unit).
 func (r *Rounding) Do() {
 	rows, n := len(r.Rows), len(r.Unit)
 	if rows == 0 || n == 0 {

@@ -1,4 +1,5 @@
-// The choice of assembly for fixed point on amd64. AVX-512 gains nothing but in scanning: memory bounds the other loops.
+// The choice of assembly for fixed point on amd64. AVX-512 gains nothing but in scanning: memory bounds the other
+// loops.
 
 package simd
 

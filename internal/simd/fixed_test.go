@@ -133,8 +133,8 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 }
 
 // testQuantiseRows quantises some equal rows by Quantise16 or Quantise32.
-func testQuantiseRows[T int16 | int32](t *testing.T, most int, run func(q []T, ldq int, x []float32, ldx, rows int, first,
-	second []float32)) {
+func testQuantiseRows[T int16 | int32](t *testing.T, most int,
+	run func(q []T, ldq int, x []float32, ldx, rows int, first, second []float32)) {
 	testQuantise(t, most, func(x []float32, unit []float64) (out []int64) {
 		n := len(x)
 		ldq, ldx := n+1, n+2

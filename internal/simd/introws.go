@@ -2,9 +2,9 @@
 
 package simd
 
-// IntRows is rows of a product of integers: C's rows are c[i·LDC+j] = Σ_k Vals[k]·B[Cols[k]·LDB+j] for
-// Starts[i] ≤ k < Starts[i+1] and j < N. There are len(Starts)-1 of them. With Upper there are two products at once: C's
-// row 2i has the sums with Vals, and row 2i+1 those with Upper.
+// IntRows is rows of a product of integers: C's rows are c[i·LDC+j] = Σ_k Vals[k]·B[Cols[k]·LDB+j] for Starts[i] ≤ k <
+// Starts[i+1] and j < N. There are len(Starts)-1 of them. With Upper there are two products at once: C's row 2i has the
+// sums with Vals, and row 2i+1 those with Upper.
 //
 // Sums are exact, whatever their order, while no sum of some of a row's products is beyond 2⁵³ in magnitude.
 //

@@ -103,8 +103,9 @@ func BenchmarkIntRows(b *testing.B) {
 				b.ReportMetric(float64(n*len(cols)*b.N)/float64(b.Elapsed().Nanoseconds()), "products/ns")
 			})
 		}
-		narrow := &IntRows[int16]{C: c, LDC: n, N: n, B: make([]int16, 1000*n), LDB: n, Vals: vals, Cols: cols, Starts: starts}
-		wide := &IntRows[int32]{C: c, LDC: n, N: n, B: make([]int32, 1000*n), LDB: n, Vals: vals, Cols: cols, Starts: starts}
+		x, y := make([]int16, 1000*n), make([]int32, 1000*n)
+		narrow := &IntRows[int16]{C: c, LDC: n, N: n, B: x, LDB: n, Vals: vals, Cols: cols, Starts: starts}
+		wide := &IntRows[int32]{C: c, LDC: n, N: n, B: y, LDB: n, Vals: vals, Cols: cols, Starts: starts}
 		pairs := *wide
 		pairs.Upper = vals
 		measure("int16", func() { RowsInt16(narrow) })

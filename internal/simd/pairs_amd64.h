@@ -2,8 +2,8 @@
 // instruction set, after the macros of integers_amd64.h; PAIRS is the function.
 //
 // Columns are done in tiles of 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2 or 4 entries have
-// sums of their own, so that eight multiply-adds are always under way: A0 to A3 are those with the first value, A4 to A7
-// those with the second.
+// sums of their own, so that eight multiply-adds are always under way: A0 to A3 are those with the first value, A4 to
+// A7 those with the second.
 //
 // Registers are those of rows_amd64.h; R15 is the bytes from an entry's value to its second, V and S are these in every
 // lane, T its vector of b.

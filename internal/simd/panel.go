@@ -40,8 +40,8 @@ func PanelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 // PanelEntries is the most vectors that PanelInt32 takes, and the distance of its rows of values.
 const PanelEntries = 128
 
-// PanelInt32 adds to eight rows of a product of integers with the same columns: acc[r·lda+j] +=
-// Σ_k vals[r·PanelEntries+k]·b[cols[k]·ldb+j] for r < 8 and j < n. n is a multiple of Width. Sums are exact: see IntRows.
+// PanelInt32 adds to eight rows of a product of integers with the same columns: acc[r·lda+j] += Σ_k
+// vals[r·PanelEntries+k]·b[cols[k]·ldb+j] for r < 8 and j < n. n is a multiple of Width. Sums are exact: see IntRows.
 // Every cols[k]·ldb+n ≤ len(b), which is not checked for each k.
 func PanelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
 	if len(cols) == 0 || n == 0 {
@@ -81,7 +81,8 @@ func goPanelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b 
 	}
 }
 
-func goPanelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
+func goPanelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb,
+	n int) {
 	for k, col := range cols {
 		x := b[int(col)*ldb:][:n]
 		for r := range PanelRows {

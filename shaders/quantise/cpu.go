@@ -14,7 +14,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// tileRows and tileColumns are what is taken through f32 at a time of elements of 16 bits: the first-level cache holds it.
+// tileRows and tileColumns are what is taken through f32 at a time of elements of 16 bits: the first-level cache holds
+// it.
 const (
 	tileRows    = 64
 	tileColumns = 64

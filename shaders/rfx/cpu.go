@@ -26,9 +26,10 @@ type scratch struct {
 	row    int                // of the run's first piece; the others are those of the rows that follow
 	scales [runPieces]float64 // 2^L of these rows
 
-	// The sums of a row in several pieces, of a panel, or of a segment:
-	high, low [simd.PanelRows * tile]float64 // see simd.FoldSums
-	acc       [3][tile]int64                 // at p = 47: acc[d][j] has column j's products of digits whose places add up to d
+	// The sums of a row in several pieces, of a panel, or of a segment: see simd.FoldSums; at p = 47 acc[d][j] has column
+	// j's products of digits whose places add up to d.
+	high, low [simd.PanelRows * tile]float64
+	acc       [3][tile]int64
 
 	// Of the workgroup's columns:
 	units  [tile]float64 // 2^L
@@ -151,10 +152,10 @@ func (g *job) multiply(row, last int) {
 	g.flush()
 }
 
-// isPanel reports whether a row and those behind it have the same columns, and can be computed as a panel, which reads
-// rows of B once for all.
+// isPanel reports whether a row and those behind it have the same columns, and are worth being computed as a panel,
+// which reads rows of B once for all: one vector of columns is not.
 func (g *job) isPanel(row int) bool {
-	if g.p != rfx.P23 && g.p != rfx.P31 {
+	if g.p != rfx.P23 && g.p != rfx.P31 || g.w <= simd.Width {
 		return false
 	}
 	cols := g.colidx[g.words[2*row]:g.words[2*row+2]]
@@ -324,7 +325,7 @@ func (g *job) store(row int, y []float32) {
 	}
 }
 
-// roundTriples is simd.RoundSums for sums low + 2²⁴·mid + 2⁴⁸·high. It reports whether the high ones, with what is
+// roundTriples is simd.Rounding for sums low + 2²⁴·mid + 2⁴⁸·high. It reports whether the high ones, with what is
 // carried, are within 2⁵³.
 func roundTriples(y []float32, low, mid, high []int64, units []float64, row float64) bool {
 	low, mid, high, units = low[:len(y)], mid[:len(y)], high[:len(y)], units[:len(y)]

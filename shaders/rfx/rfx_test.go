@@ -203,8 +203,8 @@ func problems() []problem {
 		epilogues(ps, scaled, pieces)...)
 }
 
-// panelProblems have runs of rows with the same columns, and rows as long as exact sums in float64 allow and longer, with
-// the largest integers.
+// panelProblems have runs of rows with the same columns, and rows as long as exact sums in float64 allow and longer,
+// with the largest integers.
 func panelProblems(make func(name string, k, n int, av, bv values, lens ...int) problem) []problem {
 	lens := slices.Concat(slices.Repeat([]int{128}, 8), slices.Repeat([]int{129}, 9), []int{127, 1023, 1024, 1025, 2500},
 		slices.Repeat([]int{5}, 11), slices.Repeat([]int{300}, 16), slices.Repeat([]int{0}, 8))
@@ -263,8 +263,8 @@ func epilogues(ps []problem, scaled, pieces problem) []problem {
 	}
 }
 
-// cancelling has rows of products that are as large as they can be at p, of one sign and then of the other, and the least
-// product of all in between: it alone is left, unless the sum before it was rounded.
+// cancelling has rows of products that are as large as they can be at p, of one sign and then of the other, and the
+// least product of all in between: it alone is left, unless the sum before it was rounded.
 func cancelling(p rfx.P, large float32) problem {
 	const half, n = 150, 130
 	least := float32(math.Ldexp(1, 1-int(p)))

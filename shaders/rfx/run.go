@@ -71,11 +71,13 @@ func (r *run) reset(p rfx.P, ints []byte, cols, q []uint32, j, ldq, w int) {
 	r.most = runSums / max(1, halves*w)
 	if p == rfx.P15 {
 		b := backend.View[int16](backend.Bytes(q))
-		r.narrow = simd.IntRows[int16]{N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
+		r.narrow = simd.IntRows[int16]{N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, Ahead: ahead}
+		r.narrow.C, r.narrow.Vals = r.sums[0][:], r.lower[:]
 		return
 	}
 	b := backend.View[int32](backend.Bytes(q))
-	r.wide = simd.IntRows[int32]{Ahead: ahead, N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, C: r.sums[0][:], Vals: r.lower[:]}
+	r.wide = simd.IntRows[int32]{N: w, LDC: w, B: b[min(j, len(b)):], LDB: ldq, Ahead: ahead}
+	r.wide.C, r.wide.Vals = r.sums[0][:], r.lower[:]
 	if p == rfx.P47 {
 		r.wide.LDB *= 2
 	}
@@ -137,9 +139,9 @@ func (r *run) sum(i, half, digit int) []float64 {
 	return r.sums[digit][(i*halves+half)*r.columns():][:r.columns()]
 }
 
-// panel adds up the products of m entries, at most simd.PanelEntries, of each of eight rows with the same columns, which
-// have n entries: from begin on are those of the first. Row i's sums are at i times columns in sums, at p = 31 those of
-// lower and of upper halves.
+// panel adds up the products of m entries, at most simd.PanelEntries, of each of eight rows with the same columns,
+// which have n entries: from begin on are those of the first. Row i's sums are at i times columns in sums, at p = 31
+// those of lower and of upper halves.
 func (r *run) panel(begin, n, m int) {
 	for i := range simd.PanelRows {
 		at := i * simd.PanelEntries
