@@ -106,7 +106,7 @@ type Source struct {
 // Kind holds what all variants have in common on a kind of device.
 type Kind struct {
 	LaunchUS float64 `json:"launch_us"`      // a launch that does nothing, in µs
-	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Gather allows
+	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Cache allows
 	Again    float64 `json:"again_fetch"`    // the same for a row that rows nearby fetch too
 	Resident int     `json:"resident_items"` // work items that a unit has in hand at a time
 }
@@ -143,10 +143,14 @@ type Cost struct {
 	from Source // of the model that it is in
 }
 
-// Gather is the time that fetching rows of B in fixed point takes in the variants that a pattern fits.
+// Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: besides moving A, B and C
+// once, fetching rows of B, arithmetic, and a start.
 type Gather struct {
 	Variants []string `json:"variants"`
-	Slower   float64  `json:"slower"` // time by that which Rates.Gather allows; for residues, the rate of matrix units
+	Slower   float64  `json:"slower"` // time of fetching rows by that which Rates.Cache allows
+	// Arithmetic is the time of arithmetic by that which its rate allows; 0: 1.
+	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
+	Start      float64 `json:"start_us,omitempty"` // of all launches
 	// B's columns take the time of a multiple of this; 0: of the variant's COLS
 	Columns int `json:"tile_columns,omitempty"`
 	Bytes   int `json:"min_bytes,omitempty"` // of an element: fewer take as long as this many
@@ -257,7 +261,8 @@ func (m *DeviceModel) validate() error {
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),
 			within("slower", g.Slower, mostFactor), within("tile_columns", float64(g.Columns), mostUS),
-			within("min_bytes", float64(g.Bytes), mostFactor))
+			within("min_bytes", float64(g.Bytes), mostFactor), within("arithmetic_factor", g.Arithmetic, mostFactor),
+			within("start_us", g.Start, mostUS))
 	}
 	return err
 }

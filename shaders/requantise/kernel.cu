@@ -5,28 +5,9 @@
 // Bound by: memory bandwidth.
 
 #include "params.h"
-#include "../include/half.cuh"
-#include "../include/fixed.cuh"
+#include "entries.cuh"
 
-typedef unsigned int u32;
-
-// load returns the f32 bits of entry e.
-__device__ __forceinline__ u32 load(const void *values, u32 e, u32 elem) {
-    if (elem == F32) return ((const u32 *)values)[e];
-    u32 h = ((const unsigned short *)values)[e];
-    return __float_as_uint(elem == F16 ? widen_lo<F16>(h) : widen_lo<BF16>(h));
-}
-
-// row_of returns the row of entry e.
-__device__ __forceinline__ u32 row_of(const u32 *rows, u32 e, u32 count) {
-    u32 lo = 0, hi = count; // the row is in [lo, hi)
-    while (hi - lo > 1) {
-        u32 mid = lo + (hi - lo) / 2;
-        if (rows[2 * (size_t)mid] <= e) lo = mid;
-        else hi = mid;
-    }
-    return lo;
-}
+#define STRIPS 0xffffffffu // the parameter tile for strips, see requantise.go
 
 extern "C" __global__ void __launch_bounds__(128)
     requantise(const void *__restrict__ values, const u32 *__restrict__ slots, u32 *rows, u32 *ints, const Params p) {
@@ -55,13 +36,27 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int k = 0; k < 4; k++) {
         q[k] = 0;
         u32 e = 4 * four + k;
-        if (p.tile > 0) e = slots[e] - 1;
+        if (p.tile > 0 && p.tile != STRIPS) e = slots[e] - 1;
         if (e >= p.n) continue;
         if (e >= end || e < rows[2 * (size_t)row]) {
             row = row_of(rows, e, p.count);
             end = rows[2 * (size_t)row + 2];
         }
         q[k] = quantise(load(values, e, p.elem), unit(rows[2 * (size_t)row + 1], p.bits));
+    }
+    if (p.tile == STRIPS) { // balanced digits of 8 bits from a byte on, words 128 bytes apart: see rfx.Strips
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            if (4 * four + k >= p.n) return;
+            const long long half = 0x808080808080;
+            long long d = (q[k] + half) ^ half;
+            u32 at = slots[4 * four + k];
+            for (u32 j = 0; j < (p.bits + 1) / 8; j++, d >>= 8) {
+                ((unsigned char *)ints)[at++] = (unsigned char)d;
+                if (at % 4 == 0) at += 124;
+            }
+        }
+        return;
     }
     if (p.tile > 0) { // digits of 8 bits: see package rfx
         u32 bytes = (p.bits + 1) / 8, lower = 0x808080u >> 8 * (4 - bytes);

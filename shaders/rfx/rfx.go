@@ -12,6 +12,7 @@
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
 //	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
+//	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
 //	                (CUDA 9.0; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
@@ -207,9 +208,10 @@ type Split struct {
 	V      int    // rows of a panel; 0: there are none
 	Items  uint32 // panels and segments of panels
 	Strips Strips
-	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table.
-	Columns, Table uint32
-	Planes         int // bytes of an element as residues or digits; 0: it is not dense
+	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table, Weights
+	// that of rfx.Residues.DigitWeights.
+	Columns, Table, Weights uint32
+	Planes                  int // bytes of an element as residues or digits; 0: it is not dense
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
