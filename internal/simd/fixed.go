@@ -144,9 +144,9 @@ const (
 	FoldUnit = 1 << FoldBits
 )
 
-// FoldSums adds sums[j]·scale to high[j] + low[j]: to high[j] its nearest multiple of FoldUnit, to low[j] what is left,
-// at most FoldUnit/2 in magnitude. The sums are integers at most 2⁵³ in magnitude and scale is a power of two. It is
-// exact while high[j] stays within 2⁸⁵ and low[j] within 2⁵³. high and low must be at least as long as sums.
+// FoldSums adds sums[j]·scale to high[j] + low[j]: to high[j] its nearest multiple of FoldUnit, to low[j] the
+// remainder, at most FoldUnit/2 in magnitude. The sums are integers at most 2⁵³ in magnitude and scale is a power of
+// two. It is exact while high[j] stays within 2⁸⁵ and low[j] within 2⁵³. high and low must be at least as long as sums.
 func FoldSums(high, low, sums []float64, scale float64) {
 	high, low = high[:len(sums)], low[:len(sums)]
 	for j := foldSums(high, low, sums, scale); j < len(sums); j++ {
@@ -203,8 +203,8 @@ func (r *Rounding) Do() {
 	}
 }
 
-// OddSum returns a + b rounded to odd: where it is not exact, the neighbour whose last bit is set, away from which the
-// sum lies. To round that to a float32 is to round the sum once (Boldo and Melquiond, "Emulation of FMA and correctly
+// OddSum returns a + b rounded to odd: the sum where float64 has it, else the one of its two neighbours whose last bit
+// is set. To round that to a float32 is to round the sum once (Boldo and Melquiond, "Emulation of FMA and correctly
 // rounded sums", 2008).
 func OddSum(a, b float64) float64 {
 	s := a + b

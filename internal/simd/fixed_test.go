@@ -256,12 +256,12 @@ func someSum(r *rand.Rand, most int) int64 {
 	return (r.Int64N(2*limit) - limit) >> r.IntN(most)
 }
 
-// TestFoldSums adds as many sums as the longest row has, each as large as a piece of a row can make it.
+// TestFoldSums adds as many sums as the longest row has, each as large as a chunk of a row can make it.
 func TestFoldSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, pieces := rapid.IntRange(0, 20).Draw(t, "n"), rapid.IntRange(1, 256).Draw(t, "pieces")
+		n, chunks := rapid.IntRange(0, 20).Draw(t, "n"), rapid.IntRange(1, 256).Draw(t, "chunks")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		sums, want := make([][2][]float64, pieces), make([]big.Int, n)
+		sums, want := make([][2][]float64, chunks), make([]big.Int, n)
 		scales := [2]float64{1, 0x1p24}
 		for i := range sums {
 			for p, scale := range scales {
@@ -276,9 +276,9 @@ func TestFoldSums(t *testing.T) {
 		levels(func(name string) {
 			high, highWritten := guarded[float64](n)
 			low, lowWritten := guarded[float64](n)
-			for _, piece := range sums {
+			for _, chunk := range sums {
 				for p, scale := range scales {
-					FoldSums(high, low, piece[p], scale)
+					FoldSums(high, low, chunk[p], scale)
 				}
 			}
 			for j := range n {

@@ -91,7 +91,7 @@ stream:
 	RET
 
 // ODD sets s to a + b, rounded to odd (see OddSum): c and d are other registers, Y9 is 0, Y14 1 in each lane. A last
-// bit that must be set is set by adding 1 to the bits, or subtracting it where what is left has the other sign than s.
+// bit that must be set is set by adding 1 to the bits, or subtracting it where the remainder has the other sign than s.
 #define ODD(a, b, s, c, d) \
 	VADDPD b, a, s; \
 	VSUBPD a, s, c; \

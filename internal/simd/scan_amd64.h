@@ -3,7 +3,7 @@
 //
 //	SCAN, MOV             the function; to and from memory
 //	AND, ANDN, OR, XOR    of whole vectors
-//	X, T, U, W            registers: elements, and what is found of them
+//	X, T, U, W            registers: elements, and intermediate results
 //	LARGEST, LOWEST, SPECIAL, ABS, IMPLICIT, ONE, ZERO, ONES  registers: results, and constants; XONES lies in ONES
 //
 // DI largest, SI lowest, DX special; R8 x, R9 ld in bytes, CX rows left.

@@ -14,8 +14,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// tileRows and tileColumns are what is taken through f32 at a time of elements of 16 bits: the first-level cache holds
-// it.
+// Elements of 16 bits are converted to f32 in tiles, which fit the first-level cache.
 const (
 	tileRows    = 64
 	tileColumns = 64

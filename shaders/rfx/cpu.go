@@ -23,10 +23,10 @@ const streamed = 2 << 20
 // scratch is what a workgroup works in.
 type scratch struct {
 	run
-	row    int                // of the run's first piece; the others are those of the rows that follow
-	scales [runPieces]float64 // 2^L of these rows
+	row    int                // of the run's first chunk; the others are those of the rows that follow
+	scales [runChunks]float64 // 2^L of these rows
 
-	// The sums of a row in several pieces, of a panel, or of a segment: see simd.FoldSums; at p = 47 acc[d][j] has column
+	// The sums of a row in several chunks, of a panel, or of a segment: see simd.FoldSums; at p = 47 acc[d][j] has column
 	// j's products of digits whose places add up to d.
 	high, low [simd.PanelRows * tile]float64
 	acc       [3][tile]int64
@@ -122,7 +122,7 @@ func (g *job) segment(i int) {
 	}
 }
 
-// multiply does rows. Those in one piece are computed many at a time.
+// multiply does rows. Those in one chunk are computed many at a time.
 func (g *job) multiply(row, last int) {
 	most, longest := mostTerms(g.p), int(g.longest)
 	for row < last {
@@ -196,7 +196,7 @@ func (g *job) addPanel(row, begin, n int) {
 	g.finish(row, simd.PanelRows, simd.Rounding{High: high, Low: low, LDS: w, Scale: 1})
 }
 
-// flush finishes the rows that are in one piece.
+// flush finishes the rows that are in one chunk.
 func (g *job) flush() {
 	if g.run.n == 0 {
 		return
@@ -206,7 +206,7 @@ func (g *job) flush() {
 	if g.p == rfx.P47 {
 		for i := range g.run.n {
 			g.clear()
-			g.addPiece(i)
+			g.addChunk(i)
 			g.finishSums(g.row + i)
 		}
 	} else if n, upper := halves(g.p); n == 1 {
@@ -230,7 +230,7 @@ func (g *job) add(begin, end int) {
 		}
 		g.compute()
 		for i := range g.run.n {
-			g.addPiece(i)
+			g.addChunk(i)
 		}
 		g.run.n = 0
 	}
@@ -246,8 +246,8 @@ func (g *job) clear() {
 	}
 }
 
-// addPiece adds those of a piece.
-func (g *job) addPiece(i int) {
+// addChunk adds those of a chunk.
+func (g *job) addChunk(i int) {
 	if g.p == rfx.P47 {
 		for d := range 4 {
 			acc := g.acc[d/2+d%2][:]

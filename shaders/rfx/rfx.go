@@ -7,7 +7,7 @@
 //
 //	CUDA            64-bit sums: whole integers at p = 15 and 23, those of A in halves of 16 bits at 31,
 //	                both in halves of 24 bits at 47
-//	CPU             the same products, in float64: exact sums of pieces of rows, see run.go
+//	CPU             the same products, in float64: exact sums of chunks of rows, see run.go
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each

@@ -1,4 +1,4 @@
-// Sums of rows on the CPU: in float64, which holds those of pieces of rows exactly.
+// Sums of rows on the CPU: in float64, which holds those of chunks of rows exactly.
 
 package rfx
 
@@ -8,7 +8,7 @@ import (
 	"github.com/spmmrun/spmm/internal/simd"
 )
 
-// mostTerms returns how many entries may be in a piece of a row: their products add up to at most 2⁵³, which float64
+// mostTerms returns how many entries may be in a chunk of a row: their products add up to at most 2⁵³, which float64
 // holds exactly, whatever the order. A product is at most
 //
 //	p = 15  (2039·2⁴)²    less than 2³⁰; no more entries than fit a run
@@ -37,10 +37,10 @@ func halves(p rfx.P) (n int, upper float64) {
 const (
 	runEntries = 1024
 	runSums    = 2048
-	runPieces  = runSums / simd.Width
+	runChunks  = runSums / simd.Width
 )
 
-// run is consecutive pieces of rows, whose sums package simd computes in one call.
+// run is consecutive chunks of rows, whose sums package simd computes in one call.
 type run struct {
 	// Arrays that package simd reads and writes in vectors come first, where these lie in one line of the caches each.
 	lower [runEntries]float64 // entries, or their lower halves
@@ -54,10 +54,10 @@ type run struct {
 	wide   simd.IntRows[int32] // at others
 	digit  int                 // of B, at p = 47: from a row's lower ones to its upper ones
 
-	most   int // pieces that fit
+	most   int // chunks that fit
 	begin  int // the first entry
-	n      int // pieces
-	starts [runPieces + 1]uint32
+	n      int // chunks
+	starts [runChunks + 1]uint32
 }
 
 // ahead is how many entries ahead rows of B are prefetched.
@@ -92,12 +92,12 @@ func (r *run) entries() int { return int(r.starts[r.n]) }
 // columns returns the columns of the sums.
 func (r *run) columns() int { return max(r.narrow.N, r.wide.N) }
 
-// takes reports whether a piece of n entries from begin on fits behind the others.
+// takes reports whether a chunk of n entries from begin on fits behind the others.
 func (r *run) takes(begin, n int) bool {
 	return r.n == 0 || r.n < r.most && r.begin+r.entries() == begin && r.entries()+n <= runEntries
 }
 
-// push adds a piece.
+// push adds a chunk.
 func (r *run) push(begin, n int) {
 	if r.n == 0 {
 		r.begin = begin
@@ -106,7 +106,7 @@ func (r *run) push(begin, n int) {
 	r.starts[r.n] = r.starts[r.n-1] + uint32(n)
 }
 
-// compute adds up the pieces' products.
+// compute adds up the chunks' products.
 func (r *run) compute() {
 	n := r.entries()
 	ints, starts, cols := r.ints[r.begin*r.p.Size():][:n*r.p.Size()], r.starts[:r.n+1], r.cols[r.begin:]
@@ -133,7 +133,7 @@ func (r *run) compute() {
 	}
 }
 
-// sum returns the sums of piece i with a half of A, 0 the lower, and a digit of B.
+// sum returns the sums of chunk i with a half of A, 0 the lower, and a digit of B.
 func (r *run) sum(i, half, digit int) []float64 {
 	halves, _ := halves(r.p)
 	return r.sums[digit][(i*halves+half)*r.columns():][:r.columns()]
