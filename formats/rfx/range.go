@@ -38,7 +38,13 @@ func RangeOf(x float32) Range {
 		return 0
 	}
 	lowest := e + bits.TrailingZeros64(uint64(m))
-	return Range(E(x)+rangeBias) | Range(rangeBias-lowest)<<lowestShift
+	return RangeFrom(x, lowest)
+}
+
+// RangeFrom returns the range of elements of which largest is the largest magnitude, not 0, and lowest the exponent of the
+// lowest bit that is set in any. All are finite.
+func RangeFrom(largest float32, lowest int) Range {
+	return Range(E(largest)+rangeBias) | Range(rangeBias-lowest)<<lowestShift
 }
 
 // Join returns the range of both sets of elements together.

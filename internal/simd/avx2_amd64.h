@@ -12,6 +12,7 @@
 #define V Y8
 #define HALF X8
 #define T Y9
+#define THALF X9
 #define S Y10
 #define ZERO(a) VXORPS a, a, a
 #define FMALAST(x, a) VFMA x, V, a

@@ -12,6 +12,7 @@
 #undef V
 #undef HALF
 #undef T
+#undef THALF
 #undef S
 #undef ZERO
 #undef FMALAST
@@ -35,6 +36,7 @@
 #define V Z8
 #define HALF Y8
 #define T Z9
+#define THALF Y9
 #define S Z10
 #define ZERO(a) VPXORD a, a, a
 #define FMALAST(x, a) VFMA x, V, K1, a

@@ -1,46 +1,91 @@
-// The choice of assembly for fixed point on amd64. AVX-512 gains nothing: memory bounds these loops.
+// The choice of assembly for fixed point on amd64. AVX-512 gains nothing but in scanning: memory bounds the other
+// loops.
 
 package simd
 
-// In the assembly, n is a positive multiple of eight.
+import "unsafe"
+
+// In the assembly, n is a positive multiple of eight, rows are at least one, and strides are in bytes.
+
+// Eight columns (AVX2), or sixteen.
 
 //go:noescape
-func scanRangeAVX2(largest, lowest, special *int32, x *float32, n int)
+func scanColumnsAVX2(largest, lowest, special *int32, x *float32, ld, rows int)
 
 //go:noescape
-func quantise16AVX2(q *int16, x *float32, unit *float64, n int)
+func scanColumnsAVX512(largest, lowest, special *int32, x *float32, ld, rows int)
 
 //go:noescape
-func quantise32AVX2(q *int32, x *float32, unit *float64, n int)
+func joinRangesAVX2(dst, src *uint32, n int)
+
+//go:noescape
+func quantise16AVX2(q *int16, ldq int, x *float32, ldx, rows, n int, first, second *float32)
+
+//go:noescape
+func quantise32AVX2(q *int32, ldq int, x *float32, ldx, rows, n int, first, second *float32)
 
 //go:noescape
 func quantise48AVX2(low, high *int32, x *float32, unit *float64, n int)
 
 //go:noescape
-func roundSumsAVX2(y *float32, sums *int64, unit *float64, n int, scale float64) (tooLarge int64)
+func widenInt16AVX2(dst *float64, src *int16, n int)
+
+//go:noescape
+func widenInt32AVX2(dst *float64, src *int32, n int)
+
+//go:noescape
+func halveInt32AVX2(low, high *float64, src *int32, n int)
+
+//go:noescape
+func foldSumsAVX2(high, low, sums *float64, n int, scale float64)
+
+// The first n columns.
+
+//go:noescape
+func roundSinglesAVX2(r *Rounding, n int)
+
+//go:noescape
+func roundSinglesAVX512(r *Rounding, n int)
+
+//go:noescape
+func roundPairsAVX2(r *Rounding, n int)
+
+//go:noescape
+func roundPairsAVX512(r *Rounding, n int)
 
 // Each does the first n elements and returns n; the caller does the others.
 
-func scanRange(largest, lowest, special []int32, x []float32) int {
-	n := eights(len(x))
-	if n > 0 {
-		scanRangeAVX2(&largest[0], &lowest[0], &special[0], &x[0], n)
+func scanColumns(largest, lowest, special []int32, x []float32, ld, rows int) int {
+	n, j := eights(len(largest)), 0
+	for ; level == avx512 && j+16 <= n; j += 16 {
+		scanColumnsAVX512(&largest[j], &lowest[j], &special[j], &x[j], 4*ld, rows)
+	}
+	for ; j < n; j += 8 {
+		scanColumnsAVX2(&largest[j], &lowest[j], &special[j], &x[j], 4*ld, rows)
 	}
 	return n
 }
 
-func quantise16(q []int16, x []float32, unit []float64) int {
-	n := eights(len(x))
+func joinRanges(dst, src []uint32) int {
+	n := eights(len(dst))
 	if n > 0 {
-		quantise16AVX2(&q[0], &x[0], &unit[0], n)
+		joinRangesAVX2(&dst[0], &src[0], n)
 	}
 	return n
 }
 
-func quantise32(q []int32, x []float32, unit []float64) int {
-	n := eights(len(x))
+func quantise16(q []int16, ldq int, x []float32, ldx, rows int, first, second []float32) int {
+	n := eights(len(first))
 	if n > 0 {
-		quantise32AVX2(&q[0], &x[0], &unit[0], n)
+		quantise16AVX2(&q[0], 2*ldq, &x[0], 4*ldx, rows, n, &first[0], &second[0])
+	}
+	return n
+}
+
+func quantise32(q []int32, ldq int, x []float32, ldx, rows int, first, second []float32) int {
+	n := eights(len(first))
+	if n > 0 {
+		quantise32AVX2(&q[0], 4*ldq, &x[0], 4*ldx, rows, n, &first[0], &second[0])
 	}
 	return n
 }
@@ -53,10 +98,56 @@ func quantise48(low, high []int32, x []float32, unit []float64) int {
 	return n
 }
 
-func roundSums(y []float32, sums []int64, unit []float64, scale float64) (n int, fit bool) {
-	n = eights(len(sums))
-	if n == 0 {
-		return 0, true
+func widenInt16(dst []float64, src []int16) int {
+	n := eights(len(src))
+	if n > 0 {
+		widenInt16AVX2(&dst[0], &src[0], n)
 	}
-	return n, roundSumsAVX2(&y[0], &sums[0], &unit[0], n, scale) == 0
+	return n
+}
+
+func widenInt32(dst []float64, src []int32) int {
+	n := eights(len(src))
+	if n > 0 {
+		widenInt32AVX2(&dst[0], &src[0], n)
+	}
+	return n
+}
+
+func halveInt32(low, high []float64, src []int32) int {
+	n := eights(len(src))
+	if n > 0 {
+		halveInt32AVX2(&low[0], &high[0], &src[0], n)
+	}
+	return n
+}
+
+func foldSums(high, low, sums []float64, scale float64) int {
+	n := eights(len(sums))
+	if n > 0 {
+		foldSumsAVX2(&high[0], &low[0], &sums[0], n, scale)
+	}
+	return n
+}
+
+// round does the first columns and returns how many.
+func (r *Rounding) round() int {
+	n := eights(len(r.Unit))
+	if n == 0 {
+		return 0
+	}
+	if uintptr(unsafe.Pointer(&r.Y[0]))%32 != 0 || r.LDY%8 != 0 {
+		r.Stream = false
+	}
+	switch { // no variable has the function, or r would be on the heap
+	case level == avx512 && r.Low != nil:
+		roundPairsAVX512(r, n)
+	case level == avx512:
+		roundSinglesAVX512(r, n)
+	case r.Low != nil:
+		roundPairsAVX2(r, n)
+	default:
+		roundSinglesAVX2(r, n)
+	}
+	return n
 }

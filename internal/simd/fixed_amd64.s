@@ -2,60 +2,52 @@
 
 #include "textflag.h"
 
+// Arguments of functions that widen.
+#define WIDEN \
+	MOVQ dst+0(FP), DI \
+	MOVQ src+8(FP), SI \
+	MOVQ n+16(FP), CX
+
 // Those of quantise16 and quantise32.
 #define ARGUMENTS \
 	MOVQ q+0(FP), DI; \
-	MOVQ x+8(FP), R8; \
-	MOVQ unit+16(FP), DX; \
-	MOVQ n+24(FP), CX
+	MOVQ ldq+8(FP), R9; \
+	MOVQ x+16(FP), SI; \
+	MOVQ ldx+24(FP), R10; \
+	MOVQ rows+32(FP), CX; \
+	MOVQ n+40(FP), BX; \
+	MOVQ first+48(FP), R11; \
+	MOVQ second+56(FP), R12
 
-// func scanRangeAVX2(largest, lowest, special *int32, x *float32, n int)
-TEXT ·scanRangeAVX2(SB), NOSPLIT, $0-40
-	MOVQ largest+0(FP), DI
-	MOVQ lowest+8(FP), SI
-	MOVQ special+16(FP), DX
-	MOVQ x+24(FP), R8
-	MOVQ n+32(FP), CX
+// func joinRangesAVX2(dst, src *uint32, n int)
+TEXT ·joinRangesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
 	VPCMPEQD Y15, Y15, Y15
-	VPSRLD $1, Y15, Y14  // 0x7fffffff: magnitude
-	VPSRLD $9, Y15, Y13  // 0x007fffff: fraction
-	VPSRLD $31, Y15, Y12 // 1
-	VPSLLD $23, Y12, Y11 // 0x00800000: the implicit bit
-	VPSLLD $24, Y15, Y10
-	VPSRLD $1, Y10, Y10  // 0x7f800000: infinity
-	VPSUBD Y12, Y10, Y9  // the largest finite magnitude
-	VPXOR Y8, Y8, Y8
+	VPSRLD $22, Y15, Y14 // bits 0 to 9
+	VPSLLD $10, Y14, Y13 // 10 to 19
+	VPSLLD $20, Y15, Y12 // the others
 
-scan:
-	VPAND (R8), Y14, Y0  // magnitude
-	VPCMPGTD Y9, Y0, Y1  // not finite
-	VPOR (DX), Y1, Y2
-	VMOVDQU Y2, (DX)
-	VPANDN Y0, Y1, Y0    // 0 in its place
-	VPMAXSD (DI), Y0, Y2
-	VMOVDQU Y2, (DI)
-	VPSRLD $23, Y0, Y2   // exponent
-	VPAND Y13, Y0, Y3
-	VPCMPGTD Y8, Y2, Y4
-	VPAND Y11, Y4, Y4
-	VPOR Y4, Y3, Y3      // significand
-	VPMAXSD Y12, Y2, Y2  // subnormals have the exponent of the least normal numbers
-	VPSUBD Y3, Y8, Y4
-	VPAND Y4, Y3, Y3     // its lowest bit, 0 if there is none
-	VCVTDQ2PS Y3, Y4
-	VPSRLD $23, Y4, Y4   // that bit's number + 127
-	VPADDD Y4, Y2, Y2
-	VPCMPEQD Y8, Y3, Y3
-	VPAND Y14, Y3, Y3
-	VPOR Y3, Y2, Y2      // zeros have none
-	VPMINSD (SI), Y2, Y2
-	VMOVDQU Y2, (SI)
+join:
+	VMOVDQU (DI), Y0
+	VMOVDQU (SI), Y1
+	VPAND Y14, Y0, Y2
+	VPAND Y14, Y1, Y3
+	VPMAXUD Y2, Y3, Y2
+	VPAND Y13, Y0, Y4
+	VPAND Y13, Y1, Y5
+	VPMAXUD Y4, Y5, Y4
+	VPAND Y12, Y0, Y0
+	VPAND Y12, Y1, Y1
+	VPMAXUD Y0, Y1, Y0
+	VPOR Y2, Y4, Y2
+	VPOR Y2, Y0, Y0
+	VMOVDQU Y0, (DI)
 	ADDQ $32, DI
 	ADDQ $32, SI
-	ADDQ $32, DX
-	ADDQ $32, R8
 	SUBQ $8, CX
-	JNZ  scan
+	JNZ  join
 	VZEROUPPER
 	RET
 
@@ -71,7 +63,66 @@ scan:
 	VPSLLD $24, Y10, Y10; \
 	VPSRLD $1, Y10, Y10
 
-// PRODUCTS has them times units in Y2 and Y3, INTEGERS in X2 and X3, as integers of 32 bits.
+// INTEGERS has eight elements times units, as integers of 32 bits, in Y0. VMULPS is exact but where the product is so
+// small that it becomes 0.
+#define INTEGERS \
+	FINITE; \
+	VMULPS (R13), Y0, Y0; \
+	VMULPS (DX), Y0, Y0; \
+	VCVTPS2DQ Y0, Y0
+
+// ROW begins a row, NEXT goes to its next eight elements, of this many bytes in q, and then to the next row.
+#define ROW \
+	MOVQ DI, AX; \
+	MOVQ SI, R8; \
+	MOVQ R11, R13; \
+	MOVQ R12, DX; \
+	MOVQ BX, R15
+#define NEXT(bytes, row, loop) \
+	ADDQ $bytes, AX; \
+	ADDQ $32, R8; \
+	ADDQ $32, R13; \
+	ADDQ $32, DX; \
+	SUBQ $8, R15; \
+	JNZ  loop; \
+	ADDQ R9, DI; \
+	ADDQ R10, SI; \
+	DECQ CX; \
+	JNZ  row
+
+// func quantise16AVX2(q *int16, ldq int, x *float32, ldx, rows, n int, first, second *float32)
+TEXT ·quantise16AVX2(SB), NOSPLIT, $0-64
+	ARGUMENTS
+	INFINITY
+
+row16:
+	ROW
+
+quantise16:
+	INTEGERS
+	VEXTRACTI128 $1, Y0, X1
+	VPACKSSDW X1, X0, X0
+	VMOVDQU X0, (AX)
+	NEXT(16, row16, quantise16)
+	VZEROUPPER
+	RET
+
+// func quantise32AVX2(q *int32, ldq int, x *float32, ldx, rows, n int, first, second *float32)
+TEXT ·quantise32AVX2(SB), NOSPLIT, $0-64
+	ARGUMENTS
+	INFINITY
+
+row32:
+	ROW
+
+quantise32:
+	INTEGERS
+	VMOVDQU Y0, (AX)
+	NEXT(32, row32, quantise32)
+	VZEROUPPER
+	RET
+
+// PRODUCTS has eight elements times units in Y2 and Y3.
 #define PRODUCTS \
 	FINITE; \
 	VEXTRACTF128 $1, Y0, X1; \
@@ -79,44 +130,6 @@ scan:
 	VCVTPS2PD X1, Y3; \
 	VMULPD (DX), Y2, Y2; \
 	VMULPD 32(DX), Y3, Y3
-#define INTEGERS \
-	PRODUCTS; \
-	VCVTPD2DQY Y2, X2; \
-	VCVTPD2DQY Y3, X3
-
-// NEXT goes to the next eight elements, of this many bytes in q.
-#define NEXT(bytes, loop) \
-	ADDQ $bytes, DI; \
-	ADDQ $32, R8; \
-	ADDQ $64, DX; \
-	SUBQ $8, CX; \
-	JNZ  loop
-
-// func quantise16AVX2(q *int16, x *float32, unit *float64, n int)
-TEXT ·quantise16AVX2(SB), NOSPLIT, $0-32
-	ARGUMENTS
-	INFINITY
-
-quantise16:
-	INTEGERS
-	VPACKSSDW X3, X2, X2
-	VMOVDQU X2, (DI)
-	NEXT(16, quantise16)
-	VZEROUPPER
-	RET
-
-// func quantise32AVX2(q *int32, x *float32, unit *float64, n int)
-TEXT ·quantise32AVX2(SB), NOSPLIT, $0-32
-	ARGUMENTS
-	INFINITY
-
-quantise32:
-	INTEGERS
-	VMOVDQU X2, (DI)
-	VMOVDQU X3, 16(DI)
-	NEXT(32, quantise32)
-	VZEROUPPER
-	RET
 
 // MAGIC has 1.5·2⁵² in each half of Y9: as an integer, what sums with integers below 2⁵¹ are the doubles of.
 #define MAGIC(r) \
@@ -169,54 +182,103 @@ quantise48:
 	VZEROUPPER
 	RET
 
-// func roundSumsAVX2(y *float32, sums *int64, unit *float64, n int, scale float64) (tooLarge int64)
-// The conversion to float32 is the one rounding: the products with powers of two are exact.
-TEXT ·roundSumsAVX2(SB), NOSPLIT, $0-48
-	MOVQ y+0(FP), DI
-	MOVQ sums+8(FP), SI
-	MOVQ unit+16(FP), DX
+// func widenInt16AVX2(dst *float64, src *int16, n int)
+TEXT ·widenInt16AVX2(SB), NOSPLIT, $0-24
+	WIDEN
+
+widen16:
+	VPMOVSXWD (SI), Y0
+	VEXTRACTI128 $1, Y0, X1
+	VCVTDQ2PD X0, Y0
+	VCVTDQ2PD X1, Y1
+	VMOVUPD Y0, (DI)
+	VMOVUPD Y1, 32(DI)
+	ADDQ $16, SI
+	ADDQ $64, DI
+	SUBQ $8, CX
+	JNZ  widen16
+	VZEROUPPER
+	RET
+
+// func widenInt32AVX2(dst *float64, src *int32, n int)
+TEXT ·widenInt32AVX2(SB), NOSPLIT, $0-24
+	WIDEN
+
+widen32:
+	VCVTDQ2PD (SI), Y0
+	VCVTDQ2PD 16(SI), Y1
+	VMOVUPD Y0, (DI)
+	VMOVUPD Y1, 32(DI)
+	ADDQ $32, SI
+	ADDQ $64, DI
+	SUBQ $8, CX
+	JNZ  widen32
+	VZEROUPPER
+	RET
+
+// func halveInt32AVX2(low, high *float64, src *int32, n int)
+TEXT ·halveInt32AVX2(SB), NOSPLIT, $0-32
+	MOVQ low+0(FP), DI
+	MOVQ high+8(FP), DX
+	MOVQ src+16(FP), SI
+	MOVQ n+24(FP), CX
+
+halve:
+	VMOVDQU (SI), Y0
+	VPSLLD $16, Y0, Y1
+	VPSRAD $16, Y1, Y1 // the low halves
+	VPSUBD Y1, Y0, Y0
+	VPSRAD $16, Y0, Y0 // the high ones
+	VEXTRACTI128 $1, Y1, X3
+	VEXTRACTI128 $1, Y0, X2
+	VCVTDQ2PD X1, Y1
+	VCVTDQ2PD X3, Y3
+	VCVTDQ2PD X0, Y0
+	VCVTDQ2PD X2, Y2
+	VMOVUPD Y1, (DI)
+	VMOVUPD Y3, 32(DI)
+	VMOVUPD Y0, (DX)
+	VMOVUPD Y2, 32(DX)
+	ADDQ $32, SI
+	ADDQ $64, DI
+	ADDQ $64, DX
+	SUBQ $8, CX
+	JNZ  halve
+	VZEROUPPER
+	RET
+
+// func foldSumsAVX2(high, low, sums *float64, n int, scale float64)
+TEXT ·foldSumsAVX2(SB), NOSPLIT, $0-40
+	MOVQ high+0(FP), DI
+	MOVQ low+8(FP), SI
+	MOVQ sums+16(FP), DX
 	MOVQ n+24(FP), CX
 	VBROADCASTSD scale+32(FP), Y8
-	MAGIC(AX)
-	VPCMPEQD Y15, Y15, Y15
-	VPSRLQ $63, Y15, Y14
-	VPSLLQ $51, Y14, Y14 // 2⁵¹
-	VPXOR Y13, Y13, Y13  // bits of sums that are too large
-	VPXOR Y12, Y12, Y12
+	MOVQ $0x4558000000000000, AX // foldMagic
+	MOVQ AX, X9
+	VPBROADCASTQ X9, Y9
 
-round:
-	VMOVDQU (SI), Y0
-	VMOVDQU 32(SI), Y1
-	VPADDQ Y14, Y0, Y2
-	VPADDQ Y14, Y1, Y3
-	VPSRLQ $52, Y2, Y2
-	VPSRLQ $52, Y3, Y3
-	VPOR Y2, Y13, Y13
-	VPOR Y3, Y13, Y13
-	VPADDQ Y9, Y0, Y0
-	VPADDQ Y9, Y1, Y1
-	VSUBPD Y9, Y0, Y0
-	VSUBPD Y9, Y1, Y1
-	VMULPD (DX), Y0, Y0
-	VMULPD 32(DX), Y1, Y1
-	VMULPD Y8, Y0, Y0
-	VMULPD Y8, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VCVTPD2PSY Y1, X1
-	VADDPS X12, X0, X0   // −0 becomes +0
-	VADDPS X12, X1, X1
-	VMOVUPS X0, (DI)
-	VMOVUPS X1, 16(DI)
-	ADDQ $32, DI
+fold:
+	VMULPD (DX), Y8, Y0
+	VMULPD 32(DX), Y8, Y1
+	VADDPD Y9, Y0, Y2
+	VADDPD Y9, Y1, Y3
+	VSUBPD Y9, Y2, Y2
+	VSUBPD Y9, Y3, Y3
+	VSUBPD Y2, Y0, Y0
+	VSUBPD Y3, Y1, Y1
+	VADDPD (DI), Y2, Y2
+	VADDPD 32(DI), Y3, Y3
+	VADDPD (SI), Y0, Y0
+	VADDPD 32(SI), Y1, Y1
+	VMOVUPD Y2, (DI)
+	VMOVUPD Y3, 32(DI)
+	VMOVUPD Y0, (SI)
+	VMOVUPD Y1, 32(SI)
+	ADDQ $64, DI
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $8, CX
-	JNZ  round
-	VEXTRACTI128 $1, Y13, X0
-	VPOR X0, X13, X13
-	VPSHUFD $0x4e, X13, X0
-	VPOR X0, X13, X13
-	VMOVQ X13, AX
-	MOVQ AX, tooLarge+40(FP)
+	JNZ  fold
 	VZEROUPPER
 	RET

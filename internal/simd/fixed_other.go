@@ -6,14 +6,26 @@ package simd
 
 // Each does the first n elements and returns n; the caller does the others.
 
-func scanRange(largest, lowest, special []int32, x []float32) int { return 0 }
+func scanColumns(largest, lowest, special []int32, x []float32, ld, rows int) int { return 0 }
 
-func quantise16(q []int16, x []float32, unit []float64) int { return 0 }
+func joinRanges(dst, src []uint32) int { return 0 }
 
-func quantise32(q []int32, x []float32, unit []float64) int { return 0 }
+func quantise16(q []int16, ldq int, x []float32, ldx, rows int, first, second []float32) int {
+	return 0
+}
+
+func quantise32(q []int32, ldq int, x []float32, ldx, rows int, first, second []float32) int {
+	return 0
+}
 
 func quantise48(low, high []int32, x []float32, unit []float64) int { return 0 }
 
-func roundSums(y []float32, sums []int64, unit []float64, scale float64) (n int, fit bool) {
-	return 0, true
-}
+func widenInt16(dst []float64, src []int16) int { return 0 }
+
+func widenInt32(dst []float64, src []int32) int { return 0 }
+
+func halveInt32(low, high []float64, src []int32) int { return 0 }
+
+func foldSums(high, low, sums []float64, scale float64) int { return 0 }
+
+func (r *Rounding) round() int { return 0 }

@@ -33,22 +33,23 @@ func someFloats(t *rapid.T, n int) []float32 {
 
 func isFinite(x float32) bool { return x-x == 0 }
 
-func TestScanRange(t *testing.T) {
+func TestScanColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, rows := rapid.IntRange(0, 40).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "rows")
-		x := someFloats(t, n*rows)
+		n, rows := rapid.IntRange(0, 70).Draw(t, "n"), rapid.IntRange(0, 9).Draw(t, "rows")
+		ld := n + rapid.IntRange(0, 9).Draw(t, "padding")
+		x := someFloats(t, ld*rows)
 		levels(func(name string) {
 			largest, lowest, special := make([]int32, n+1), make([]int32, n+1), make([]int32, n+1)
 			for j := range lowest {
 				lowest[j] = NoLowest
 			}
-			for i := range rows {
-				ScanRange(largest, lowest, special, x[i*n:][:n])
-			}
+			half := rows / 2 // what is known already must stay
+			ScanColumns(largest[:n], lowest[:n], special[:n], x, ld, half)
+			ScanColumns(largest[:n], lowest[:n], special[:n], x[half*ld:], ld, rows-half)
 			for j := range n {
 				wantLargest, wantLowest, wantSpecial := float32(0), NoLowest, int32(0)
 				for i := range rows {
-					v := x[i*n+j]
+					v := x[i*ld+j]
 					if !isFinite(v) {
 						wantSpecial = -1
 						continue
@@ -67,6 +68,34 @@ func TestScanRange(t *testing.T) {
 			}
 			if largest[n] != 0 || lowest[n] != NoLowest || special[n] != 0 {
 				t.Fatalf("%s: wrote behind %d columns", name, n)
+			}
+		})
+	})
+}
+
+func TestJoinRanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "n")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		a, b := make([]uint32, n), make([]uint32, n)
+		for j := range n {
+			a[j], b[j] = r.Uint32(), r.Uint32()
+			if r.IntN(2) == 0 { // only some fields differ
+				b[j] = a[j] ^ b[j]&(1<<10-1)<<(10*r.IntN(3))
+			}
+		}
+		levels(func(name string) {
+			dst := append(append([]uint32(nil), a...), 77)
+			JoinRanges(dst[:n], b)
+			for j := range n {
+				for _, field := range []uint32{1<<10 - 1, (1<<10 - 1) << 10, 0xfff << 20} {
+					if got, want := dst[j]&field, max(a[j]&field, b[j]&field); got != want {
+						t.Fatalf("%s: %x and %x have the field %x, want %x", name, a[j], b[j], got, want)
+					}
+				}
+			}
+			if dst[n] != 77 {
+				t.Fatalf("%s: wrote behind %d words", name, n)
 			}
 		})
 	})
@@ -103,28 +132,45 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 	})
 }
 
-// quantised runs Quantise16 or Quantise32.
-func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64,
-	run func([]T, []float32, []float64)) (out []int64) {
-	q := make([]T, len(x)+1)
-	q[len(x)] = 77
-	run(q, x, unit)
-	for _, v := range q[:len(x)] {
-		out = append(out, int64(v))
-	}
-	if q[len(x)] != 77 {
-		t.Error("wrote behind the last element")
-	}
-	return out
+// testQuantiseRows quantises some equal rows by Quantise16 or Quantise32.
+func testQuantiseRows[T int16 | int32](t *testing.T, most int,
+	run func(q []T, ldq int, x []float32, ldx, rows int, first, second []float32)) {
+	testQuantise(t, most, func(x []float32, unit []float64) (out []int64) {
+		n := len(x)
+		ldq, ldx := n+1, n+2
+		first, second := make([]float32, n), make([]float32, n)
+		for j, u := range unit {
+			e := math.Ilogb(u)
+			first[j], second[j] = float32(math.Ldexp(1, min(e, 127))), float32(math.Ldexp(1, e-min(e, 127)))
+		}
+		const rows = 3
+		q, all := make([]T, rows*ldq), make([]float32, rows*ldx)
+		for i := range q {
+			q[i] = 77
+		}
+		for i := range rows {
+			copy(all[i*ldx:], x)
+		}
+		run(q, ldq, all, ldx, rows, first, second)
+		for i := range rows {
+			for j, v := range q[i*ldq:][:n] {
+				if v != q[j] {
+					t.Errorf("element %d of row %d is %d, and %d in row 0", j, i, v, q[j])
+				}
+			}
+			if q[i*ldq+n] != 77 {
+				t.Error("wrote behind the last element")
+			}
+		}
+		for _, v := range q[:n] {
+			out = append(out, int64(v))
+		}
+		return out
+	})
 }
 
-func TestQuantise16(t *testing.T) {
-	testQuantise(t, 15, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise16) })
-}
-
-func TestQuantise32(t *testing.T) {
-	testQuantise(t, 31, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise32) })
-}
+func TestQuantise16(t *testing.T) { testQuantiseRows(t, 15, Quantise16) }
+func TestQuantise32(t *testing.T) { testQuantiseRows(t, 31, Quantise32) }
 
 func TestQuantise48(t *testing.T) {
 	testQuantise(t, 47, func(x []float32, unit []float64) (out []int64) {
@@ -144,42 +190,167 @@ func TestQuantise48(t *testing.T) {
 	})
 }
 
-func TestRoundSums(t *testing.T) {
+// guarded returns room for n numbers, and a function that says whether what lies behind them was written.
+func guarded[T float32 | float64](n int) (room []T, written func() bool) {
+	all := make([]T, n+1)
+	all[n] = 77
+	return all[:n], func() bool { return all[n] != 77 }
+}
+
+func TestWidenIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(t, "n")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		sums, unit := make([]int64, n), make([]float64, n)
-		scale := math.Ldexp(1, r.IntN(300)-200)
-		for j := range sums {
-			sums[j] = (r.Int64N(1<<52) - 1<<51) >> r.IntN(52)
-			unit[j] = math.Ldexp(1, r.IntN(300)-200)
+		narrow, wide := make([]int16, n), make([]int32, n)
+		for i := range n {
+			narrow[i], wide[i] = int16(r.Uint32()), int32(r.Uint32())
+			switch r.IntN(8) {
+			case 0:
+				narrow[i], wide[i] = math.MinInt16, math.MinInt32
+			case 1:
+				narrow[i], wide[i] = math.MaxInt16, 2039<<20
+			}
 		}
 		levels(func(name string) {
-			y := make([]float32, n+1)
-			y[n] = 77
-			if !RoundSums(y, sums, unit, scale) {
-				t.Fatalf("%s: sums below 2⁵¹ are too large", name)
-			}
-			for j, s := range sums {
-				want, _ := new(big.Float).SetMantExp(big.NewFloat(float64(s)), math.Ilogb(unit[j])+math.Ilogb(scale)).Float32()
-				if want == 0 {
-					want = 0 // not −0
-				}
-				if math.Float32bits(y[j]) != math.Float32bits(want) {
-					t.Fatalf("%s: %d·%v·%v is %v, want %v", name, s, unit[j], scale, y[j], want)
+			dst, written := guarded[float64](n)
+			WidenInt16(dst, narrow)
+			for i, x := range dst {
+				if x != float64(narrow[i]) {
+					t.Fatalf("%s: %d of 16 bits is %v", name, narrow[i], x)
 				}
 			}
-			if y[n] != 77 {
-				t.Fatalf("%s: wrote behind the last element", name)
+			WidenInt32(dst, wide)
+			for i, x := range dst {
+				if x != float64(wide[i]) {
+					t.Fatalf("%s: %d of 32 bits is %v", name, wide[i], x)
+				}
 			}
-			for j := range sums { // one that is too large, anywhere
-				for _, big := range []int64{1 << 51, -1<<51 - 1, math.MaxInt64, math.MinInt64} {
-					old := sums[j]
-					sums[j] = big
-					if RoundSums(y, sums, unit, scale) {
-						t.Fatalf("%s: %d at %d of %d passes", name, big, j, n)
+			low, lowWritten := guarded[float64](n)
+			high, highWritten := guarded[float64](n)
+			for i, x := range wide {
+				wide[i] = min(x, math.MaxInt32-1<<15)
+			}
+			HalveInt32(low, high, wide)
+			for i, x := range wide {
+				l, h := low[i], high[i]
+				if l < -1<<15 || l >= 1<<15 || h < -1<<15 || h >= 1<<15 || h*(1<<16)+l != float64(x) {
+					t.Fatalf("%s: the halves of %d are %v and %v", name, x, l, h)
+				}
+			}
+			if written() || lowWritten() || highWritten() {
+				t.Fatalf("%s: wrote behind %d numbers", name, n)
+			}
+		})
+	})
+}
+
+// someSum draws an integer at most 2^most in magnitude, of any size, the largest more often.
+func someSum(r *rand.Rand, most int) int64 {
+	limit := int64(1) << most
+	switch r.IntN(6) {
+	case 0:
+		return limit
+	case 1:
+		return -limit
+	}
+	return (r.Int64N(2*limit) - limit) >> r.IntN(most)
+}
+
+// TestFoldSums adds as many sums as the longest row has, each as large as a chunk of a row can make it.
+func TestFoldSums(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, chunks := rapid.IntRange(0, 20).Draw(t, "n"), rapid.IntRange(1, 256).Draw(t, "chunks")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		sums, want := make([][2][]float64, chunks), make([]big.Int, n)
+		scales := [2]float64{1, 0x1p24}
+		for i := range sums {
+			for p, scale := range scales {
+				sums[i][p] = make([]float64, n)
+				for j := range n {
+					s := someSum(r, 53)
+					sums[i][p][j] = float64(s)
+					want[j].Add(&want[j], new(big.Int).Mul(big.NewInt(s), big.NewInt(int64(scale))))
+				}
+			}
+		}
+		levels(func(name string) {
+			high, highWritten := guarded[float64](n)
+			low, lowWritten := guarded[float64](n)
+			for _, chunk := range sums {
+				for p, scale := range scales {
+					FoldSums(high, low, chunk[p], scale)
+				}
+			}
+			for j := range n {
+				h, _ := big.NewFloat(high[j]).Int(nil)
+				l, _ := big.NewFloat(low[j]).Int(nil)
+				if got := h.Add(h, l); got.Cmp(&want[j]) != 0 || math.Abs(low[j]) > 512*FoldUnit/2 ||
+					math.Mod(high[j], FoldUnit) != 0 {
+					t.Fatalf("%s: sum %d is %v + %v, want %v", name, j, high[j], low[j], &want[j])
+				}
+			}
+			if highWritten() || lowWritten() {
+				t.Fatalf("%s: wrote behind the last sum", name)
+			}
+		})
+	})
+}
+
+func TestRounding(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, rows := rapid.IntRange(0, 40).Draw(t, "n"), rapid.IntRange(0, 4).Draw(t, "rows")
+		lds, ldy := n+rapid.IntRange(0, 3).Draw(t, "padding"), n+rapid.IntRange(0, 3).Draw(t, "padding of y")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		single, high, low := make([]float64, rows*lds), make([]float64, rows*lds), make([]float64, rows*lds)
+		power := func() float64 { return math.Ldexp(1, r.IntN(300)-200) }
+		q := Rounding{LDY: ldy, LDS: lds, Scale: math.Ldexp(1, r.IntN(17))}
+		stream := rapid.Bool().Draw(t, "stream")
+		if stream {
+			q.LDY = (ldy + 7) &^ 7
+			ldy = q.LDY
+		}
+		for range n {
+			q.Unit = append(q.Unit, power())
+		}
+		for range rows {
+			q.Rows = append(q.Rows, power())
+		}
+		for j := range high {
+			single[j] = float64(someSum(r, 53))
+			high[j], low[j] = float64(someSum(r, 53))*math.Ldexp(1, r.IntN(17)), float64(someSum(r, 53))
+			switch r.IntN(4) {
+			case 0: // a tie, or next to one
+				high[j], low[j] = float64(r.IntN(1<<25)-1<<24)*(1<<28)+(1<<27), float64(r.IntN(3)-1)
+			case 1: // what is left is below the last bit of the sum
+				high[j], low[j] = float64(someSum(r, 20))*0x1p53, float64(r.IntN(7)-3)
+			}
+		}
+		// rounded returns a sum in its units.
+		rounded := func(i, j int) float32 {
+			exact := new(big.Float).SetPrec(300).SetFloat64(q.High[i*lds+j])
+			if q.Low != nil {
+				exact.Mul(exact, new(big.Float).SetFloat64(q.Scale))
+				exact.Add(exact, new(big.Float).SetFloat64(q.Low[i*lds+j]))
+			}
+			exact.SetMantExp(exact, math.Ilogb(q.Unit[j])+math.Ilogb(q.Rows[i]))
+			y, _ := exact.Float32()
+			return y + 0 // not −0
+		}
+		levels(func(name string) {
+			for _, sums := range [][2][]float64{{single, nil}, {high, low}} {
+				q.High, q.Low, q.Y, q.Stream = sums[0], sums[1], make([]float32, rows*ldy), stream
+				for i := range q.Y {
+					q.Y[i] = 77
+				}
+				q.Do()
+				for at, got := range q.Y {
+					want := float32(77)
+					if at%ldy < n {
+						want = rounded(at/ldy, at%ldy)
 					}
-					sums[j] = old
+					if math.Float32bits(got) != math.Float32bits(want) {
+						t.Fatalf("%s: (%d, %d) of %d columns is %v, want %v", name, at/ldy, at%ldy, n, got, want)
+					}
 				}
 			}
 		})
@@ -188,11 +359,12 @@ func TestRoundSums(t *testing.T) {
 
 func BenchmarkFixed(b *testing.B) {
 	const n = 512
-	x, unit, sums, y := make([]float32, n), make([]float64, n), make([]int64, n), make([]float32, n)
+	x, unit, y := make([]float32, n), make([]float64, n), make([]float32, n)
+	high, low, sums, ints := make([]float64, n), make([]float64, n), make([]float64, n), make([]int32, n)
 	for i := range x {
-		x[i], unit[i], sums[i] = float32(rand.NormFloat64()), 1<<20, rand.Int64N(1<<40)
+		x[i], unit[i], sums[i] = float32(rand.NormFloat64()), 1<<20, float64(rand.Int64N(1<<40))
 	}
-	p, q, s := make([]int32, n), make([]int32, n), make([]int32, n)
+	p, q, s, words, units := make([]int32, n), make([]int32, n), make([]int32, n), make([]uint32, n), make([]float32, n)
 	run := func(name string, f func()) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -201,8 +373,16 @@ func BenchmarkFixed(b *testing.B) {
 			b.ReportMetric(float64(n*b.N)/float64(b.Elapsed().Nanoseconds()), "elements/ns")
 		})
 	}
-	run("scan", func() { ScanRange(p, q, s, x) })
-	run("quantise32", func() { Quantise32(q, x, unit) })
+	run("scan", func() { ScanColumns(p, q, s, x, n, 1) })
+	run("join", func() { JoinRanges(words, words) })
+	run("quantise32", func() { Quantise32(q, n, x, n, 1, units, units) })
 	run("quantise48", func() { Quantise48(p, q, x, unit) })
-	run("round", func() { RoundSums(y, sums, unit, 1) })
+	run("widen", func() { WidenInt32(sums, ints) })
+	run("halve", func() { HalveInt32(low, high, ints) })
+	run("fold", func() { FoldSums(high, low, sums, 1) })
+	r := Rounding{Y: y, LDY: n, High: sums, LDS: n, Scale: 1, Unit: unit, Rows: []float64{1}}
+	run("round", r.Do)
+	pairs := r
+	pairs.Low = low
+	run("round pairs", pairs.Do)
 }

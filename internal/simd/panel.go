@@ -37,6 +37,20 @@ func PanelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 	}
 }
 
+// PanelEntries is the most vectors that PanelInt32 takes, and the distance of its rows of values.
+const PanelEntries = 128
+
+// PanelInt32 adds to eight rows of a product of integers with the same columns: acc[r·lda+j] += Σ_k
+// vals[r·PanelEntries+k]·b[cols[k]·ldb+j] for r < 8 and j < n. n is a multiple of Width. Sums are exact: see IntRows.
+// Every cols[k]·ldb+n ≤ len(b), which is not checked for each k.
+func PanelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
+	if len(cols) == 0 || n == 0 {
+		return
+	}
+	checkPanel(len(acc), lda, len(vals), PanelRows, len(cols), len(b), n)
+	panelInt32(acc, lda, vals, cols, b, ldb, n)
+}
+
 func checkPanel(acc, lda, vals, v, cols, b, n int) {
 	if n%Width != 0 || lda < n || acc < (PanelRows-1)*lda+n || v < PanelRows || vals < (cols-1)*v+PanelRows || b < n {
 		panic("simd: slices of a panel do not fit together")
@@ -63,6 +77,19 @@ func goPanelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b 
 	for k, col := range cols {
 		for j := 0; j < n; j += 8 {
 			goPanel8(acc[j:], lda, vals[k*v:], (*[8]float32)(b[int(col)*ldb+j:]))
+		}
+	}
+}
+
+func goPanelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb,
+	n int) {
+	for k, col := range cols {
+		x := b[int(col)*ldb:][:n]
+		for r := range PanelRows {
+			v, sums := vals[r*PanelEntries+k], acc[r*lda:][:n]
+			for j, y := range x {
+				sums[j] += v * float64(y)
+			}
 		}
 	}
 }

@@ -28,6 +28,17 @@ func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, n
 //go:noescape
 func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
 
+// Those for integers do 4 columns (AVX2), 8 or 16 (AVX-512); v is 8, the bytes of a value.
+
+//go:noescape
+func panelInt32AVX2(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *int32, ldb int)
+
+//go:noescape
+func panel8Int32AVX512(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *int32, ldb int)
+
+//go:noescape
+func panel16Int32AVX512(acc *float64, lda int, vals *float64, v int, cols *uint32, nnz int, b *int32, ldb int)
+
 // n is a positive multiple of eight.
 
 //go:noescape
@@ -63,7 +74,25 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 	panel(panelBF16AVX2, panelBF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
-// tile is one of the functions above.
+func panelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
+	if level == goOnly {
+		goPanelInt32(acc, lda, vals, cols, b, ldb, n)
+		return
+	}
+	for j := 0; j < n; {
+		do, columns := panelInt32AVX2, 4
+		switch {
+		case level == avx512 && n-j >= 16:
+			do, columns = panel16Int32AVX512, 16
+		case level == avx512:
+			do, columns = panel8Int32AVX512, 8
+		}
+		do(&acc[j], 8*lda, &vals[0], 8, &cols[0], len(cols), &b[j], 4*ldb)
+		j += columns
+	}
+}
+
+// tile is one of the functions for float32's sums.
 type tile[T any] func(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *T, ldb int)
 
 func panel[T any](narrow, wide tile[T], acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb,

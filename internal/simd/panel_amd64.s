@@ -26,6 +26,21 @@
 #define LOADB VPMOVZXWD (R8), Y8; VPSLLD $16, Y8, Y8
 #include "panel_amd64.h"
 
+// Of integers, 4 columns, with sums in float64. A row of values is 1024 bytes behind the one before.
+
+#undef ROW
+#undef TAKE
+#undef PUT
+
+#define ROW(r, l, h) VBROADCASTSD (1024*r)(SI), Y9; VFMADD231PD Y8, Y9, l
+#define TAKE(r, l, h) VMOVUPD (R8), l
+#define PUT(r, l, h) VMOVUPD l, (R8)
+
+#define NAME ·panelInt32AVX2
+#define AHEAD PREFETCHT0 (BX)(R13*1)
+#define LOADB VCVTDQ2PD (R8), Y8
+#include "panel_amd64.h"
+
 #undef EACH
 #undef ROW
 #undef TAKE
@@ -53,6 +68,36 @@
 #define NAME ·panelBF16AVX512
 #define AHEAD PREFETCHT0 (BX)(R13*1)
 #define LOADB VPMOVZXWD (R8), Z16; VPMOVZXWD 32(R8), Z17; VPSLLD $16, Z16, Z16; VPSLLD $16, Z17, Z17
+#include "panel_amd64.h"
+
+// Of integers, 16 columns, with sums in float64.
+
+#undef ROW
+#undef TAKE
+#undef PUT
+
+#define ROW(r, l, h) VBROADCASTSD (1024*r)(SI), Z18; VFMADD231PD Z16, Z18, l; VFMADD231PD Z17, Z18, h
+#define TAKE(r, l, h) VMOVUPD (R8), l; VMOVUPD 64(R8), h
+#define PUT(r, l, h) VMOVUPD l, (R8); VMOVUPD h, 64(R8)
+
+#define NAME ·panel16Int32AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1)
+#define LOADB VCVTDQ2PD (R8), Z16; VCVTDQ2PD 32(R8), Z17
+#include "panel_amd64.h"
+
+// 8 columns: there are no second halves.
+
+#undef ROW
+#undef TAKE
+#undef PUT
+
+#define ROW(r, l, h) VFMADD231PD.BCST (1024*r)(SI), Z16, l
+#define TAKE(r, l, h) VMOVUPD (R8), l
+#define PUT(r, l, h) VMOVUPD l, (R8)
+
+#define NAME ·panel8Int32AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1)
+#define LOADB VCVTDQ2PD (R8), Z16
 #include "panel_amd64.h"
 
 // func finiteAVX2(x *float32, n int) bool

@@ -35,6 +35,24 @@ func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 	panel(panelF32NEON, acc, lda, vals, v, cols, b, ldb, n)
 }
 
+// panelInt32 has the sums of each row from rowInt32NEON.
+func panelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
+	if level == goOnly {
+		goPanelInt32(acc, lda, vals, cols, b, ldb, n)
+		return
+	}
+	var sums [64]float64
+	for j := 0; j < n; j += len(sums) {
+		w := min(len(sums), n-j)
+		for r := range PanelRows {
+			rowInt32NEON(&sums[0], w, &vals[r*PanelEntries], &cols[0], len(cols), &b[j], 4*ldb)
+			for i, x := range sums[:w] {
+				acc[r*lda+j+i] += x
+			}
+		}
+	}
+}
+
 func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.F16, ldb, n int) {
 	if level == goOnly {
 		goPanelF16(acc, lda, vals, v, cols, b, ldb, n)

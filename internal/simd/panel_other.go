@@ -10,6 +10,10 @@ func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 	goPanelF32(acc, lda, vals, v, cols, b, ldb, n)
 }
 
+func panelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
+	goPanelInt32(acc, lda, vals, cols, b, ldb, n)
+}
+
 func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.F16, ldb, n int) {
 	goPanelF16(acc, lda, vals, v, cols, b, ldb, n)
 }

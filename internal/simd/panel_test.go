@@ -88,6 +88,53 @@ func TestPanelF32(t *testing.T)  { testPanel[float32](t) }
 func TestPanelF16(t *testing.T)  { testPanel[half.F16](t) }
 func TestPanelBF16(t *testing.T) { testPanel[half.BF16](t) }
 
+// Panels of integers, whose sums are exact up to 2⁵³.
+func TestPanelInt32(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := Width * rapid.IntRange(0, 14).Draw(t, "n/8")
+		nnz := rapid.IntRange(0, 64).Draw(t, "nnz")
+		rows := rapid.IntRange(1, 9).Draw(t, "rows of b")
+		ldb, lda := n+rapid.IntRange(0, 9).Draw(t, "padding of b"), n+rapid.IntRange(0, 9).Draw(t, "padding of acc")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		integer := func(most int64) int64 { return r.Int64N(2*most+1) - most }
+		b := make([]int32, rows*ldb)
+		for i := range b {
+			b[i] = int32(integer(math.MaxInt32))
+		}
+		cols, vals := make([]uint32, nnz), new([PanelRows * PanelEntries]float64)
+		for i := range vals {
+			vals[i] = math.NaN()
+		}
+		start := make([]int64, PanelRows*lda)
+		for i := range start {
+			start[i] = integer(1 << 50)
+		}
+		want := append([]int64(nil), start...)
+		for k := range cols {
+			cols[k] = uint32(r.IntN(rows))
+			for i := range PanelRows {
+				x := integer(1 << 15)
+				vals[i*PanelEntries+k] = float64(x)
+				for j := range n {
+					want[i*lda+j] += x * int64(b[int(cols[k])*ldb+j])
+				}
+			}
+		}
+		levels(func(name string) {
+			acc := make([]float64, len(start))
+			for i, x := range start {
+				acc[i] = float64(x)
+			}
+			PanelInt32(acc, lda, vals, cols, b, ldb, n)
+			for i, x := range acc {
+				if x != float64(want[i]) {
+					t.Fatalf("%s: row %d, column %d of %d is %v, want %v", name, i/lda, i%lda, n, x, want[i])
+				}
+			}
+		})
+	})
+}
+
 // TestWiden converts every 16-bit number there is.
 func TestWiden(t *testing.T) {
 	f16s, bf16s := make([]half.F16, 1<<16+5), make([]half.BF16, 1<<16+5)

@@ -73,3 +73,49 @@
 	VLD1.P 64(R11), [V17.D2, V18.D2, V19.D2, V20.D2] \
 	VLD1   (R11), [V21.D2, V22.D2, V23.D2, V24.D2]
 #include "row_arm64.h"
+
+// Integers, which become float64: those of 32 bits in V25 to V28, those of 16 bits in V29 and V30.
+#define SXTL(n, d) WORD $(0x0F20A400 | n<<5 | d)    // SXTL Vd.2D, Vn.2S
+#define SXTL2(n, d) WORD $(0x4F20A400 | n<<5 | d)   // SXTL2 Vd.2D, Vn.4S
+#define SXTLH(n, d) WORD $(0x0F10A400 | n<<5 | d)   // SXTL Vd.4S, Vn.4H
+#define SXTLH2(n, d) WORD $(0x4F10A400 | n<<5 | d)  // SXTL2 Vd.4S, Vn.8H
+#define SCVTF(n) WORD $(0x4E61D800 | n<<5 | n)      // SCVTF Vn.2D, Vn.2D
+#define FLOATS(n, c, d) \
+	SXTL(n, c) \
+	SXTL2(n, d) \
+	SCVTF(c) \
+	SCVTF(d)
+#define ALLFLOATS \
+	FLOATS(25, 17, 18) \
+	FLOATS(26, 19, 20) \
+	FLOATS(27, 21, 22) \
+	FLOATS(28, 23, 24)
+
+#define NAME ·rowInt32NEON
+#define VALSIZE 8
+#define TILE 64
+#define BCAST VLD1R (R7), [V16.D2]
+#define LOAD \
+	VLD1 (R11), [V25.S4] \
+	FLOATS(25, 17, 18)
+#define LOADWIDE \
+	VLD1 (R11), [V25.S4, V26.S4, V27.S4, V28.S4] \
+	ALLFLOATS
+#include "row_arm64.h"
+
+#define NAME ·rowInt16NEON
+#define VALSIZE 8
+#define TILE 32
+#define BCAST VLD1R (R7), [V16.D2]
+#define LOAD \
+	VLD1 (R11), [V29.H4] \
+	SXTLH(29, 25) \
+	FLOATS(25, 17, 18)
+#define LOADWIDE \
+	VLD1 (R11), [V29.H8, V30.H8] \
+	SXTLH(29, 25) \
+	SXTLH2(29, 26) \
+	SXTLH(30, 27) \
+	SXTLH2(30, 28) \
+	ALLFLOATS
+#include "row_arm64.h"

@@ -14,6 +14,7 @@ type rowsJob struct {
 	starts  *uint32
 	cols    *uint32 // at the first row's first entry, as vals is
 	vals    unsafe.Pointer
+	upper   unsafe.Pointer // the entries' second values, of pairs
 	b, c    unsafe.Pointer
 	ldb     uintptr
 	ldc     uintptr

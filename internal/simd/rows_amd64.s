@@ -1,4 +1,4 @@
-// Rows of sparse-dense products, one and many: elements_amd64.h for each instruction set.
+// Rows of sparse-dense products, one and many: elements_amd64.h and integers_amd64.h for each instruction set.
 
 #include "go_asm.h"
 #include "textflag.h"
@@ -19,6 +19,10 @@
 #define ROWBF16 ·rowBF16AVX2
 #define ROWSBF16 ·rowsBF16AVX2
 #include "elements_amd64.h"
+#define ROWSINT16 ·rowsInt16AVX2
+#define ROWSINT32 ·rowsInt32AVX2
+#define PAIRSINT32 ·pairsInt32AVX2
+#include "integers_amd64.h"
 
 #include "avx512_amd64.h"
 #define ROWF64 ·rowF64AVX512
@@ -30,3 +34,7 @@
 #define ROWBF16 ·rowBF16AVX512
 #define ROWSBF16 ·rowsBF16AVX512
 #include "elements_amd64.h"
+#define ROWSINT16 ·rowsInt16AVX512
+#define ROWSINT32 ·rowsInt32AVX512
+#define PAIRSINT32 ·pairsInt32AVX512
+#include "integers_amd64.h"

@@ -1,4 +1,4 @@
-// How the functions of row_arm64.h and integer_arm64.h begin: their arguments, and a tile of columns.
+// How the functions of row_arm64.h begin: their arguments, and a tile of columns.
 //
 // R0 acc, R1 columns left, R5 b (at the tile's first column), R6 ldb in bytes; R2 vals, R3 cols, R4
 // nnz; R7, R9, R10: the same, moving; V0 to V7 the sums.

@@ -4,6 +4,7 @@ package quantise
 
 import (
 	"math"
+	"sync"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/half"
@@ -13,95 +14,135 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// tile is how many elements are taken through f32 at a time.
-const tile = 512
+// Elements of 16 bits are converted to f32 in tiles, which fit the first-level cache.
+const (
+	tileRows    = 64
+	tileColumns = 64
+)
+
+// scratch is what a workgroup knows of its columns, and a tile as f32.
+type scratch struct {
+	largest, lowest, special []int32
+	first, second            []float32 // a unit's inverse is their product
+	inverse                  []float64 // the same
+	tile                     [tileRows * tileColumns]float32
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// grow returns s with n elements, which may hold anything.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
 
 func group(args [][]byte, block []byte, at [3]uint32) {
 	p := spec.View[params](block)
-	ldq, chunks, rows := int(p.ldq), int(p.chunks), int(p.rows)
-	lo := int(at[0]) * rows
-	hi := min(lo+rows, int(p.k))
-	words := backend.View[uint32](args[1])
+	lo := int(at[0] * p.rows)
+	hi := min(lo+int(p.rows), int(p.k))
+	words, ldq := backend.View[uint32](args[1]), int(p.ldq)
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
 	if p.phase == 0 {
-		p.scan(args[0], lo, hi, backend.View[rfx.Range](args[1])[(1+int(at[0]))*ldq:][:ldq])
+		s.scan(&p, args[0], lo, hi, words[(1+int(at[0]))*ldq:][:ldq])
 		return
 	}
-	ranges := make([]rfx.Range, ldq)
-	for c := range chunks {
-		for j, r := range backend.View[rfx.Range](args[1])[(1+c)*ldq:][:ldq] {
-			ranges[j] = ranges[j].Join(r)
-		}
+	ranges := make([]uint32, ldq)
+	for c := range int(p.chunks) {
+		simd.JoinRanges(ranges, words[(1+c)*ldq:][:ldq])
 	}
 	if at[0] == 0 {
-		copy(backend.View[rfx.Range](args[1]), ranges)
+		copy(words, ranges)
 	}
-	bits := rfx.P(p.bits)
-	units := make([]float64, ldq)
-	for j, r := range ranges {
-		units[j] = math.Ldexp(1, -bits.L(r.E()))
-	}
-	row := ldq * bits.Size() / 4
-	values := words[ldq*(1+chunks):]
-	if lo < hi && p.n < p.ldq { // the columns behind the last one are zeros
-		clear(values[lo*row : hi*row])
-	}
-	p.each(args[0], lo, hi, func(k, j int, x []float32) {
-		pack(values[k*row:][:row], ldq, j, x, units[j:], bits)
-	})
+	s.scale(&p, ranges)
+	s.quantise(&p, args[0], lo, hi, words[ldq*(1+int(p.chunks)):])
 }
 
 // scan finds the ranges of the columns in rows lo to hi of b.
-func (p *params) scan(b []byte, lo, hi int, ranges []rfx.Range) {
-	largest, lowest, special := make([]int32, p.n), make([]int32, p.n), make([]int32, p.n)
-	for j := range lowest {
-		lowest[j] = simd.NoLowest
+func (s *scratch) scan(p *params, b []byte, lo, hi int, ranges []uint32) {
+	n := int(p.n)
+	s.largest, s.lowest, s.special = grow(s.largest, n), grow(s.lowest, n), grow(s.special, n)
+	clear(s.largest)
+	clear(s.special)
+	for j := range s.lowest {
+		s.lowest[j] = simd.NoLowest
 	}
-	p.each(b, lo, hi, func(_, j int, x []float32) {
-		simd.ScanRange(largest[j:], lowest[j:], special[j:], x)
+	s.tiles(p, b, lo, hi, func(_, rows, j, cols int, x []float32, ld int) {
+		simd.ScanColumns(s.largest[j:j+cols], s.lowest[j:j+cols], s.special[j:j+cols], x, ld, rows)
 	})
 	clear(ranges)
-	for j := range largest {
-		if special[j] != 0 {
-			ranges[j] = rfx.RangeOf(float32(math.Inf(1)))
+	for j := range s.largest {
+		var r rfx.Range
+		if s.special[j] != 0 {
+			r = rfx.RangeOf(float32(math.Inf(1)))
 		}
-		if lowest[j] < simd.NoLowest {
-			// The largest element's E, and the lowest bit as an element of its own.
-			ranges[j] = ranges[j].Join(rfx.RangeOf(math.Float32frombits(uint32(largest[j]))))
-			ranges[j] = ranges[j].Join(rfx.RangeOf(float32(math.Ldexp(1, int(lowest[j])-simd.LowestBias))))
+		if s.lowest[j] < simd.NoLowest {
+			r = r.Join(rfx.RangeFrom(math.Float32frombits(uint32(s.largest[j])), int(s.lowest[j])-simd.LowestBias))
 		}
+		ranges[j] = uint32(r)
 	}
 }
 
-// each calls f for segments of rows lo to hi of b, columns from j on.
-func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
-	var buf [tile]float32
-	for k := lo; k < hi; k++ {
-		for j := 0; j < int(p.n); j += tile {
-			n, at := min(tile, int(p.n)-j), k*int(p.ldb)+j
-			switch p.elem {
-			case include.F16:
-				simd.WidenF16(buf[:n], backend.View[half.F16](b)[at:at+n])
-			case include.BF16:
-				simd.WidenBF16(buf[:n], backend.View[half.BF16](b)[at:at+n])
-			default:
-				f(k, j, backend.View[float32](b)[at:at+n])
-				continue
+// scale finds the columns' units.
+func (s *scratch) scale(p *params, ranges []uint32) {
+	n := int(p.n)
+	s.first, s.second, s.inverse = grow(s.first, n), grow(s.second, n), grow(s.inverse, n)
+	for j, r := range ranges[:n] {
+		e := -rfx.P(p.bits).L(rfx.Range(r).E())
+		first := min(e, 127) // what a float32 may be
+		s.first[j], s.second[j], s.inverse[j] = power(first), power(e-first), math.Ldexp(1, e)
+	}
+}
+
+// power returns 2^e for an e of normal numbers.
+func power(e int) float32 { return math.Float32frombits(uint32(127+e) << 23) }
+
+// quantise writes rows lo to hi of b in fixed point.
+func (s *scratch) quantise(p *params, b []byte, lo, hi int, words []uint32) {
+	ldq, bits := int(p.ldq), rfx.P(p.bits)
+	row := ldq * bits.Size() / 4
+	if lo < hi && p.n < p.ldq { // the columns behind the last one are zeros
+		clear(words[lo*row : hi*row])
+	}
+	q := backend.Bytes(words)
+	s.tiles(p, b, lo, hi, func(k, rows, j, cols int, x []float32, ld int) {
+		first, second := s.first[j:j+cols], s.second[j:j+cols]
+		switch bits {
+		case rfx.P15:
+			simd.Quantise16(backend.View[int16](q)[k*ldq+j:], ldq, x, ld, rows, first, second)
+		case rfx.P47:
+			for i := range rows {
+				out := backend.View[int32](q)[2*(k+i)*ldq+j:]
+				simd.Quantise48(out, out[ldq:], x[i*ld:][:cols], s.inverse[j:])
 			}
-			f(k, j, buf[:n])
+		default:
+			simd.Quantise32(backend.View[int32](q)[k*ldq+j:], ldq, x, ld, rows, first, second)
 		}
-	}
+	})
 }
 
-// pack writes elements j and on of a row of ldq elements: x times units. What is not finite is written
-// as 0.
-func pack(row []uint32, ldq, j int, x []float32, units []float64, p rfx.P) {
-	switch p {
-	case rfx.P15:
-		simd.Quantise16(backend.View[int16](backend.Bytes(row))[j:], x, units)
-	case rfx.P47:
-		q := backend.View[int32](backend.Bytes(row))
-		simd.Quantise48(q[j:], q[ldq+j:], x, units)
-	default:
-		simd.Quantise32(backend.View[int32](backend.Bytes(row))[j:], x, units)
+// tiles calls f for tiles of rows lo to hi of b as f32: from row k and column j on, ld apart.
+func (s *scratch) tiles(p *params, b []byte, lo, hi int, f func(k, rows, j, cols int, x []float32, ld int)) {
+	n, ldb := int(p.n), int(p.ldb)
+	if lo >= hi {
+		return
+	}
+	if p.elem == include.F32 {
+		f(lo, hi-lo, 0, n, backend.View[float32](b)[lo*ldb:], ldb)
+		return
+	}
+	for k := lo; k < hi; k += tileRows {
+		rows := min(tileRows, hi-k)
+		for j := 0; j < n; j += tileColumns {
+			cols, at := min(tileColumns, n-j), k*ldb+j
+			if p.elem == include.F16 {
+				simd.WidenLinesF16(s.tile[:], tileColumns, backend.View[half.F16](b)[at:], ldb, rows, cols)
+			} else {
+				simd.WidenLinesBF16(s.tile[:], tileColumns, backend.View[half.BF16](b)[at:], ldb, rows, cols)
+			}
+			f(k, rows, j, cols, s.tile[:], tileColumns)
+		}
 	}
 }

@@ -1,9 +1,10 @@
-// The kernel on the CPU: an item's sums of a tile of columns in 64 bits.
+// The kernel on the CPU: rows by a tile of columns, from sums (see run) to C.
 
 package rfx
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
@@ -16,33 +17,40 @@ import (
 // columns of a workgroup in phase 1, see sumShape.
 const sumColumns = 64
 
-// batch is how many entries are cut into digits at a time.
-const batch = 1024
+// streamed is the bytes from which on C is written past the caches: those of a core do not hold it.
+const streamed = 2 << 20
 
-// sums are those of one item: acc[d][j] has column j's products of digits whose places add up to d.
-type sums struct {
-	acc    [3][tile]int64
-	tmp    [tile]int64
-	lo, hi [batch]int32 // digits of entries
+// scratch is what a workgroup works in.
+type scratch struct {
+	run
+	row    int                // of the run's first chunk; the others are those of the rows that follow
+	scales [runChunks]float64 // 2^L of these rows
+
+	// The sums of a row in several chunks, of a panel, or of a segment: see simd.FoldSums; at p = 47 acc[d][j] has column
+	// j's products of digits whose places add up to d.
+	high, low [simd.PanelRows * tile]float64
+	acc       [3][tile]int64
 
 	// Of the workgroup's columns:
-	units   [tile]float64 // 2^L
-	special bool          // some column holds an element that is not finite
-	y       [tile]float32
+	units  [tile]float64 // 2^L
+	direct bool          // sums, rounded, are C, but for an epilogue and rows that hold elements that are not finite
+	wild   bool          // there is such a row among those of scales
+	y      [runSums]float32
 }
 
-var pool = sync.Pool{New: func() any { return new(sums) }}
+var pool = sync.Pool{New: func() any { return new(scratch) }}
 
 // job is one workgroup's work.
 type job struct {
 	params
+	*scratch
 	p           rfx.P
 	phase, elem uint32
 	epilogue    spec.Epilogue
 	bias        []float32
 	alpha, beta float32 // of params, as numbers
 	args        [][]byte
-	rows        []uint32
+	words       []uint32 // argument rows
 	colidx      []uint32
 	q           []uint32
 	j, w        int // its first column, and how many
@@ -54,117 +62,272 @@ func group(p rfx.P) backend.GroupFunc {
 		x := spec.View[params](block)
 		g := job{
 			params: x, alpha: math.Float32frombits(x.alpha), beta: math.Float32frombits(x.beta), p: p, args: args,
-			rows:  backend.View[uint32](args[0]),
+			words: backend.View[uint32](args[0]),
 			phase: x.shape >> 16 & 0xff, elem: x.shape >> 24, q: backend.View[uint32](args[4]),
 		}
-		g.colidx = g.rows[x.columns:]
+		g.colidx = g.words[x.columns:]
 		if _, g.epilogue = spec.Stored(x.store); g.epilogue.Bias != spec.NoBias {
 			g.bias = backend.View[float32](args[5])
 		}
-		g.j = int(at[1]) * g.columns()
-		g.w = min(g.columns(), int(g.n)-g.j)
+		g.j = int(at[1]) * g.tile()
+		g.w = min(g.tile(), int(g.n)-g.j)
 		first := (int(at[0]) + int(at[2])*int(g.width)) * int(g.per)
 		last := min(first+int(g.per), int(g.items))
 		if g.phase == 1 {
 			for i := first; i < last; i++ {
-				g.sum(g.rows[int(g.heavy)+2*int(g.segments)+3*i:])
+				g.sum(g.words[int(g.heavy)+2*int(g.segments)+3*i:])
 			}
 			return
 		}
-		s := pool.Get().(*sums)
-		defer pool.Put(s)
-		g.scale(s)
-		for i := first; i < last; i++ {
-			g.item(s, i)
+		g.scratch = pool.Get().(*scratch)
+		defer pool.Put(g.scratch)
+		g.scaleColumns()
+		g.reset(p, args[1], g.colidx, g.q[g.first:], g.j, int(g.ldq), host.Pad(g.w)) // B has as many columns
+		segments := int(g.segments)
+		for i := first; i < min(last, segments); i++ {
+			g.segment(i)
 		}
+		g.multiply(max(first, segments)-segments, last-segments)
 	}
 }
 
-// columns is the columns of a workgroup, as goShape and sumShape have them.
-func (g *job) columns() int {
+// tile is the columns of a workgroup, as goShape and sumShape have them.
+func (g *job) tile() int {
 	if g.phase == 1 {
 		return sumColumns
 	}
-	return max(1, min(tile, int(g.n)))
+	return max(1, min(tile, int(g.params.n)))
 }
 
-// item does a row segment or a row.
-func (g *job) item(s *sums, i int) {
-	if i < int(g.segments) {
-		r := g.rows[int(g.heavy)+2*i:]
-		g.multiply(s, r[0], r[1])
-		for j := range g.w {
-			g.put(i, g.j+j, g.combine(s, j))
-		}
-		return
-	}
-	row := i - int(g.segments)
-	begin, end := g.rows[2*row], g.rows[2*row+2]
-	if end-begin > g.longest {
-		return // done in segments
-	}
-	g.multiply(s, begin, end)
-	g.finish(s, row)
-}
-
-// scale looks at the ranges of the workgroup's columns.
-func (g *job) scale(s *sums) {
-	s.special = false
+// scaleColumns looks at the ranges of the workgroup's columns.
+func (g *job) scaleColumns() {
+	g.wild = false
+	g.direct = g.alpha == 1 && g.beta == 0
 	for j, x := range g.q[g.j:][:g.w] {
 		r := rfx.Range(x)
-		s.units[j] = power(g.p.L(r.E()))
-		s.special = s.special || r.NonFinite()
+		g.units[j] = power(g.p.L(r.E()))
+		g.direct = g.direct && !r.NonFinite()
 	}
 }
 
 // power returns 2^e for an e of normal numbers.
 func power(e int) float64 { return math.Float64frombits(uint64(1023+e) << 52) }
 
-// finish writes a row's elements of C, given their sums.
-func (g *job) finish(s *sums, row int) {
-	r := rfx.Range(g.rows[2*row+1])
-	if s.special || r.NonFinite() || g.alpha != 1 || g.beta != 0 || !g.round(s, power(g.p.L(r.E()))) {
-		for j := range g.w {
-			g.store(row, g.j+j, g.combine(s, j))
+// segment does a row segment.
+func (g *job) segment(i int) {
+	r := g.words[int(g.heavy)+2*i:]
+	g.add(int(r[0]), int(r[1]))
+	for j := range g.w {
+		g.put(i, g.j+j, g.combine(j))
+	}
+}
+
+// multiply does rows. Those in one chunk are computed many at a time.
+func (g *job) multiply(row, last int) {
+	most, longest := mostTerms(g.p), int(g.longest)
+	for row < last {
+		begin, end := int(g.words[2*row]), int(g.words[2*row+2])
+		n := end - begin
+		switch {
+		case n > longest: // done in segments
+		case row+simd.PanelRows <= last && int(g.words[2*row+4])-end == n && g.isPanel(row):
+			g.flush()
+			g.addPanel(row, begin, n)
+			row += simd.PanelRows - 1
+		case n > most:
+			g.add(begin, end)
+			g.finishSums(row)
+		default:
+			if !g.takes(begin, n) {
+				g.flush()
+			}
+			if g.run.n == 0 {
+				g.row = row
+			}
+			g.scale(g.run.n, row)
+			g.push(begin, n)
+		}
+		row++
+	}
+	g.flush()
+}
+
+// isPanel reports whether a row and those behind it have the same columns, and are worth being computed as a panel,
+// which reads rows of B once for all: one vector of columns is not.
+func (g *job) isPanel(row int) bool {
+	if g.p != rfx.P23 && g.p != rfx.P31 || g.w <= simd.Width {
+		return false
+	}
+	cols := g.colidx[g.words[2*row]:g.words[2*row+2]]
+	for r := row + 1; r < row+simd.PanelRows; r++ {
+		begin, end := g.words[2*r], g.words[2*r+2]
+		if int(end-begin) != len(cols) || !slices.Equal(cols, g.colidx[begin:end]) {
+			return false
+		}
+	}
+	return len(cols) > 0
+}
+
+// addPanel does the panel whose first row is row, each of n entries.
+func (g *job) addPanel(row, begin, n int) {
+	for i := range simd.PanelRows {
+		g.scale(i, row+i)
+	}
+	w := host.Pad(g.w)
+	halves, upper := halves(g.p)
+	sums := simd.Rounding{High: g.run.sums[0][:], LDS: w}
+	if halves == 2 {
+		sums.High, sums.Low, sums.Scale = g.run.sums[1][:], g.run.sums[0][:], upper
+	}
+	if n <= simd.PanelEntries {
+		g.panel(begin, n, n)
+		g.finish(row, simd.PanelRows, sums)
+		return
+	}
+	high, low := g.high[:simd.PanelRows*w], g.low[:simd.PanelRows*w]
+	clear(high)
+	clear(low)
+	for k := 0; k < n; k += simd.PanelEntries {
+		g.panel(begin+k, n, min(simd.PanelEntries, n-k))
+		for half := range halves {
+			simd.FoldSums(high, low, g.run.sums[half][:len(high)], []float64{1, upper}[half])
+		}
+	}
+	g.finish(row, simd.PanelRows, simd.Rounding{High: high, Low: low, LDS: w, Scale: 1})
+}
+
+// flush finishes the rows that are in one chunk.
+func (g *job) flush() {
+	if g.run.n == 0 {
+		return
+	}
+	g.compute()
+	sums, w := g.run.sums[0][:], g.run.columns()
+	if g.p == rfx.P47 {
+		for i := range g.run.n {
+			g.clear()
+			g.addChunk(i)
+			g.finishSums(g.row + i)
+		}
+	} else if n, upper := halves(g.p); n == 1 {
+		g.finish(g.row, g.run.n, simd.Rounding{High: sums, LDS: w})
+	} else {
+		g.finish(g.row, g.run.n, simd.Rounding{High: sums[w:], Low: sums, LDS: 2 * w, Scale: upper})
+	}
+	g.run.n = 0
+}
+
+// add adds up the products of entries begin to end.
+func (g *job) add(begin, end int) {
+	g.flush()
+	g.clear()
+	for begin < end {
+		for n := 0; begin < end; begin += n {
+			if n = min(end-begin, mostTerms(g.p)); !g.takes(begin, n) {
+				break
+			}
+			g.push(begin, n)
+		}
+		g.compute()
+		for i := range g.run.n {
+			g.addChunk(i)
+		}
+		g.run.n = 0
+	}
+}
+
+// clear makes the sums zeros.
+func (g *job) clear() {
+	w := host.Pad(g.w)
+	clear(g.high[:w])
+	clear(g.low[:w])
+	for d := range g.acc {
+		clear(g.acc[d][:w])
+	}
+}
+
+// addChunk adds those of a chunk.
+func (g *job) addChunk(i int) {
+	if g.p == rfx.P47 {
+		for d := range 4 {
+			acc := g.acc[d/2+d%2][:]
+			for j, x := range g.run.sum(i, d/2, d%2) {
+				acc[j] += int64(x)
+			}
 		}
 		return
 	}
-	y := backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:][:g.w]
-	copy(y, s.y[:g.w])
-	if !g.epilogue.None() {
+	n, upper := halves(g.p)
+	simd.FoldSums(g.high[:], g.low[:], g.run.sum(i, 0, 0), 1)
+	if n == 2 {
+		simd.FoldSums(g.high[:], g.low[:], g.run.sum(i, 1, 0), upper)
+	}
+}
+
+// finishSums writes a row's elements of C, given the sums.
+func (g *job) finishSums(row int) {
+	g.scale(0, row)
+	if g.p != rfx.P47 {
+		g.finish(row, 1, simd.Rounding{High: g.high[:], Low: g.low[:], LDS: tile, Scale: 1})
+		return
+	}
+	y := g.y[:g.w]
+	if !roundTriples(y, g.acc[0][:], g.acc[1][:], g.acc[2][:], g.units[:], g.scales[0]) {
 		for j := range y {
-			y[j] = g.finished(y[j], row, g.j+j)
+			y[j] = g.combine(j).Round(g.unit(row) + g.p.L(rfx.Range(g.q[g.j+j]).E()))
 		}
 	}
+	g.store(row, y)
 }
 
-// round rounds the sums times their units and scale, and reports whether all are within the range that this does.
-func (g *job) round(s *sums, scale float64) bool {
-	y, units := s.y[:g.w], s.units[:g.w]
-	switch g.p {
-	case rfx.P31:
-		return roundPairs(y, s.acc[0][:g.w], s.acc[1][:g.w], units, scale)
-	case rfx.P47:
-		return roundTriples(y, s.acc[0][:g.w], s.acc[1][:g.w], s.acc[2][:g.w], units, scale)
+// unit returns the L of a row of A.
+func (g *job) unit(row int) int { return g.p.L(rfx.Range(g.words[2*row+1]).E()) }
+
+// scale makes a row of A the i-th of scales.
+func (g *job) scale(i, row int) {
+	g.scales[i] = power(g.unit(row))
+	if rfx.Range(g.words[2*row+1]).NonFinite() {
+		g.wild = true
 	}
-	return simd.RoundSums(y, s.acc[0][:g.w], units, scale)
 }
 
-// roundPairs is simd.RoundSums for sums low + 2¹⁶·high.
-func roundPairs(y []float32, low, high []int64, units []float64, scale float64) bool {
-	low, high, units = low[:len(y)], high[:len(y)], units[:len(y)]
-	for j := range y {
-		h := high[j] + low[j]>>16
-		if uint64(h+1<<53) > 1<<54 {
-			return false
+// finish writes n rows of C, given their sums.
+func (g *job) finish(row, n int, r simd.Rounding) {
+	r.Unit, r.Rows = g.units[:g.w], g.scales[:n]
+	if r.Y, r.LDY = g.y[:], g.w; g.direct {
+		r.Y, r.LDY = backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:], int(g.ldc)
+		r.Stream = len(g.args[6]) >= streamed && g.epilogue.None()
+	}
+	r.Do()
+	if g.direct && !g.wild && g.epilogue.None() {
+		return
+	}
+	for i := range n {
+		g.store(row+i, r.Y[i*r.LDY:][:g.w])
+	}
+	g.wild = false
+}
+
+// store makes rounded sums, which may lie there, a row of C.
+func (g *job) store(row int, y []float32) {
+	c := backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:][:g.w]
+	switch {
+	case !g.direct || rfx.Range(g.words[2*row+1]).NonFinite():
+		for j, x := range y {
+			c[j] = g.element(row, g.j+j, x, c[j])
 		}
-		y[j] = float32(oddSum(float64(h)*(1<<16), float64(low[j]&(1<<16-1)))*units[j]*scale) + 0 // not −0
+	case !g.epilogue.None():
+		for j, x := range y {
+			c[j] = g.finished(x, row, g.j+j)
+		}
+	case g.p == rfx.P47:
+		copy(c, y)
 	}
-	return true
 }
 
-// roundTriples is simd.RoundSums for sums low + 2²⁴·mid + 2⁴⁸·high.
-func roundTriples(y []float32, low, mid, high []int64, units []float64, scale float64) bool {
+// roundTriples is simd.Rounding for sums low + 2²⁴·mid + 2⁴⁸·high. It reports whether the high ones, with what is
+// carried, are within 2⁵³.
+func roundTriples(y []float32, low, mid, high []int64, units []float64, row float64) bool {
 	low, mid, high, units = low[:len(y)], mid[:len(y)], high[:len(y)], units[:len(y)]
 	for j := range y {
 		m := mid[j] + low[j]>>24
@@ -173,94 +336,17 @@ func roundTriples(y []float32, low, mid, high []int64, units []float64, scale fl
 			return false
 		}
 		below := m&(1<<24-1)<<24 | low[j]&(1<<24-1)
-		y[j] = float32(oddSum(float64(h)*(1<<48), float64(below))*units[j]*scale) + 0 // not −0
+		y[j] = float32(simd.OddSum(float64(h)*(1<<48), float64(below))*units[j]*row) + 0 // not −0
 	}
 	return true
 }
 
-// oddSum returns a + b rounded to odd: where it is not exact, the neighbour whose last bit is set. To round that to a
-// float32 is to round the sum once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). b is
-// not negative, and a is 0 or no smaller in magnitude. A sum of zero is +0.
-func oddSum(a, b float64) float64 {
-	s := a + b
-	rest := b - (s - a) // exact (Dekker)
-	if rest == 0 {
-		return s
-	}
-	bits := math.Float64bits(s)
-	switch {
-	case bits&1 == 1:
-	case (rest > 0) == (s > 0):
-		bits++
-	default:
-		bits--
-	}
-	return math.Float64frombits(bits)
-}
-
-// multiply adds up the products of entries begin to end. A row segment has at most 2¹⁵ entries: no sum of products
-// below 2⁴⁷ overflows.
-func (g *job) multiply(s *sums, begin, end uint32) {
-	w := host.Pad(g.w) // q has as many columns
-	for d := range s.acc {
-		clear(s.acc[d][:w])
-	}
-	for ; begin < end; begin += batch {
-		k := begin
-		n := min(end-k, batch)
-		cols, lo, hi := g.colidx[k:k+n], s.lo[:n], s.hi[:n]
-		switch q := g.q[g.first:]; g.p {
-		case rfx.P15:
-			for i, x := range backend.View[int16](g.args[1])[k : k+n] {
-				lo[i] = int32(x)
-			}
-			simd.RowInt16(s.tmp[:w], lo, cols, backend.View[int16](backend.Bytes(q))[g.j:], int(g.ldq))
-			s.add(0, w)
-		case rfx.P23:
-			s.row(0, w, backend.View[int32](g.args[1])[k:k+n], cols, q[g.j:], int(g.ldq))
-		case rfx.P31:
-			for i, x := range backend.View[int32](g.args[1])[k : k+n] {
-				lo[i] = int32(int16(x))
-				hi[i] = (x - lo[i]) >> 16
-			}
-			s.row(0, w, lo, cols, q[g.j:], int(g.ldq))
-			s.row(1, w, hi, cols, q[g.j:], int(g.ldq))
-		case rfx.P47:
-			for i := range lo {
-				x := backend.View[int32](g.args[1])[2*(int(k)+i):]
-				lo[i], hi[i] = x[0], x[1]
-			}
-			s.row(0, w, lo, cols, q[g.j:], 2*int(g.ldq))
-			s.row(1, w, hi, cols, q[g.j:], 2*int(g.ldq))
-			s.row(1, w, lo, cols, q[int(g.ldq)+g.j:], 2*int(g.ldq))
-			s.row(2, w, hi, cols, q[int(g.ldq)+g.j:], 2*int(g.ldq))
-		}
-	}
-}
-
-// row adds the products of digits of some entries and of w columns of their rows to sum d.
-func (s *sums) row(d, w int, digits []int32, cols []uint32, q []uint32, ld int) {
-	simd.RowInt32(s.tmp[:w], digits, cols, backend.View[int32](backend.Bytes(q)), ld)
-	s.add(d, w)
-}
-
-// add adds tmp to sum d.
-func (s *sums) add(d, w int) {
-	acc := s.acc[d][:w]
-	for j, x := range s.tmp[:w] {
-		acc[j] += x
-	}
-}
-
 // combine returns column j's sum.
-func (g *job) combine(s *sums, j int) rfx.Int128 {
-	switch g.p {
-	case rfx.P31:
-		return rfx.Combine([]int64{s.acc[0][j], s.acc[1][j]}, 16)
-	case rfx.P47:
-		return rfx.Combine([]int64{s.acc[0][j], s.acc[1][j], s.acc[2][j]}, 24)
+func (g *job) combine(j int) rfx.Int128 {
+	if g.p == rfx.P47 {
+		return rfx.Combine([]int64{g.acc[0][j], g.acc[1][j], g.acc[2][j]}, 24)
 	}
-	return rfx.Int(s.acc[0][j])
+	return rfx.Int(int64(g.high[j] / simd.FoldUnit)).Shl(simd.FoldBits).Add(rfx.Int(int64(g.low[j])))
 }
 
 // put and get access the workspace: segment i's sum of column j.
@@ -276,34 +362,31 @@ func (g *job) get(i, j int) rfx.Int128 {
 
 // sum does phase 1 for one row: r is the row, its first segment, and the one after its last.
 func (g *job) sum(r []uint32) {
+	row := int(r[0])
+	c := backend.View[float32](g.args[6])[row*int(g.ldc):]
 	for j := g.j; j < g.j+g.w; j++ {
 		var t rfx.Int128
 		for i := r[1]; i < r[2]; i++ {
 			t = t.Add(g.get(int(i), j))
 		}
-		g.store(int(r[0]), j, t)
+		c[j] = g.element(row, j, t.Round(g.unit(row)+g.p.L(rfx.Range(g.q[j]).E())), c[j])
 	}
 }
 
-// store writes element (row, j) of C, given the sum.
-func (g *job) store(row, j int, t rfx.Int128) {
-	ra, rb := rfx.Range(g.rows[2*row+1]), rfx.Range(g.q[j])
-	y := round(t, g.p.L(ra.E())+g.p.L(rb.E()))
-	if ra.NonFinite() || rb.NonFinite() {
+// element returns element (row, j) of C, given its sum, rounded, and what it was.
+func (g *job) element(row, j int, y, old float32) float32 {
+	if rfx.Range(g.words[2*row+1]).NonFinite() || rfx.Range(g.q[j]).NonFinite() {
 		if c := g.class(row, j); c != rfx.Finite {
 			y = c.Value()
 		}
 	}
-	c := backend.View[uint32](g.args[6])
-	at := row*int(g.ldc) + j
 	if g.alpha != 1 || g.beta != 0 {
-		old := float32(0)
-		if g.beta != 0 {
-			old = math.Float32frombits(c[at])
+		if g.beta == 0 {
+			old = 0 // whatever C held
 		}
 		y = rfx.Scale(g.alpha, y, g.beta, old)
 	}
-	c[at] = math.Float32bits(g.finished(y, row, j))
+	return g.finished(y, row, j)
 }
 
 // finished applies the epilogue to element (row, j) of C, which is not −0. IEEE 754 defines the addition, and so the
@@ -324,23 +407,9 @@ func (g *job) finished(y float32, row, j int) float32 {
 	return y
 }
 
-// round is t.Round(scale), faster for a t that float64 holds: then the one rounding is that of the
-// conversion, the product with a power of two being exact.
-func round(t rfx.Int128, scale int) float32 {
-	x := int64(t.Lo)
-	if limit := int64(1) << 53; t.Hi != x>>63 || x >= limit || x <= -limit {
-		return t.Round(scale)
-	}
-	y := float32(float64(x) * power(scale))
-	if y == 0 {
-		return 0 // not −0
-	}
-	return y
-}
-
 // class returns the class of the products of a row's entries with column j.
 func (g *job) class(row, j int) (c rfx.Class) {
-	for k := g.rows[2*row]; k < g.rows[2*row+2]; k++ {
+	for k := g.words[2*row]; k < g.words[2*row+2]; k++ {
 		b := host.Element(g.args[3], int(g.colidx[k])*int(g.ldb)+j, g.elem)
 		c |= rfx.ProductClass(host.Element(g.args[2], int(k), g.elem), b)
 	}

@@ -71,7 +71,13 @@ func appendColumns(words []uint32, colidx []int32) (all []uint32, columns uint32
 // mostEntries of a row, or of a segment of one: products below 2⁴⁷ add up to less than 2⁶³.
 const mostEntries = 1 << 15
 
-// longestRow decides which rows are divided into segments: as in kernel csr, and those whose sums would overflow.
-func longestRow[T formats.Value](a *formats.CSR[T]) int {
-	return min(mostEntries, spec.LongestRow(a.Rows, a.NNZ()))
+// longestRow decides which rows are divided into segments: as in kernel csr, and those whose sums would overflow. The
+// CPU has few cores to keep busy.
+func longestRow[T formats.Value](a *formats.CSR[T], v *spec.Variant) int {
+	const least = 1 << 13 // on the CPU
+	longest := spec.LongestRow(a.Rows, a.NNZ())
+	if v.Code == backend.CodeGo {
+		longest = max(longest, least)
+	}
+	return min(mostEntries, longest)
 }

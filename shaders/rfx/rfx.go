@@ -5,8 +5,9 @@
 // The entries' integers are encoded once, on the host. Each kind of device sums products of
 // the digits that suit its units, exactly:
 //
-//	CUDA, CPU       64-bit sums: whole integers at p = 15 and 23, those of A in halves of 16 bits at 31,
+//	CUDA            64-bit sums: whole integers at p = 15 and 23, those of A in halves of 16 bits at 31,
 //	                both in halves of 24 bits at 47
+//	CPU             the same products, in float64: exact sums of chunks of rows, see run.go
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
@@ -19,8 +20,8 @@
 // workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones. On CUDA from compute
 // capability 9.0 on a workgroup has a segment, shorter rows are segments too, and one that is a whole row goes to C.
 //
-// The sum is rounded, and alpha and beta are applied, in integers (on CUDA and the CPU the conversion of a 64-bit
-// integer does it where the result is a normal number). Where a range tells that the row or
+// The sum is rounded, and alpha and beta are applied, in integers (on CUDA the conversion of a 64-bit integer does it
+// where the result is a normal number, on the CPU that of a float64). Where a range tells that the row or
 // the column holds an element that is not finite, the output is decided by the entries' values as they
 // are in A and B. So that structural zeros do not touch B, and nothing is paid where data are finite.
 package rfx
@@ -238,7 +239,7 @@ var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFo
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	switch kind(v) {
 	case Rows:
-		return pack(a, v, longestRow(a)), nil
+		return pack(a, v, longestRow(a, v)), nil
 	case InStrips:
 		return packStrips(a, v)
 	case Residues:

@@ -85,6 +85,14 @@ func largest(r *rand.Rand) float32 { return float32(2039.0 / 1024 * float64(1-2*
 // same is all of one sign, so that sums grow longest.
 func same(*rand.Rand) float32 { return 2039.0 / 1024 }
 
+// lowHalves has integers with the largest lower halves at p = 31, and digits at 47: −2¹⁵, and −2²³.
+func lowHalves(r *rand.Rand) float32 {
+	if r.IntN(2) == 0 {
+		return 2039.0/1024 - 0x1p-15
+	}
+	return 2039.0/1024 - 0x1p-23
+}
+
 func anyFinite(r *rand.Rand) float32 {
 	for {
 		if x := math.Float32frombits(r.Uint32()); rfx.IsFinite(x) {
@@ -190,8 +198,39 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
+	ps = append(ps, panelProblems(make)...)
 	return append(append(ps, scaled, negated, added, folded, units, segments, long, longMixed),
 		epilogues(ps, scaled, segments)...)
+}
+
+// panelProblems have runs of rows with the same columns, and rows as long as exact sums in float64 allow and longer,
+// with the largest integers.
+func panelProblems(make func(name string, k, n int, av, bv values, lens ...int) problem) []problem {
+	lens := slices.Concat(slices.Repeat([]int{128}, 8), slices.Repeat([]int{129}, 9), []int{127, 1023, 1024, 1025, 2500},
+		slices.Repeat([]int{5}, 11), slices.Repeat([]int{300}, 16), slices.Repeat([]int{0}, 8))
+	var ps []problem
+	for _, n := range []int{1, 8, 37, 130, 257} {
+		ps = append(ps, make(fmt.Sprintf("equal rows, %d columns", n), 2500, n, normal, normal, lens...))
+	}
+	for name, v := range map[string]values{"sums at their limits": same, "sums of low halves at their limits": lowHalves,
+		"sums of both signs at their limits": largest} {
+		ps = append(ps, make(name, 2500, 19, v, same, lens...))
+	}
+	for p, large := range map[rfx.P]float32{rfx.P23: 2039.0 / 1024, rfx.P31: 2039.0/1024 - 0x1p-15,
+		rfx.P47: 2039.0/1024 - 0x1p-23} {
+		ps = append(ps, cancelling(p, large))
+	}
+	rare := func(r *rand.Rand) float32 {
+		if r.IntN(300) == 0 {
+			return specials(r)
+		}
+		return normal(r)
+	}
+	scaled := make("equal rows, alpha and beta", 2500, 21, rare, rare, lens...)
+	scaled.alpha, scaled.beta, scaled.ldc = 0.7, -1.3, 24
+	return append(ps, make("equal rows, specials", 2500, 21, rare, rare, lens...), scaled,
+		make("equal rows, bias", 2500, 21, rare, rare, lens...).with(spec.Epilogue{Bias: spec.RowBias,
+			Activation: spec.ReLU}, normal))
 }
 
 // epilogues are problems with epilogues: sums and biases of like size, so that sums cancel and change sign; sums that
@@ -222,6 +261,33 @@ func epilogues(ps []problem, scaled, segments problem) []problem {
 		scaled.with(col, wide),
 		segments.with(relu(col), normal),
 	}
+}
+
+// cancelling has rows of products that are as large as they can be at p, of one sign and then of the other, and the
+// least product of all in between: it alone is left, unless the sum before it was rounded.
+func cancelling(p rfx.P, large float32) problem {
+	const half, n = 150, 130
+	least := float32(math.Ldexp(1, 1-int(p)))
+	a, b := 0, 0
+	row := func(*rand.Rand) float32 {
+		a++
+		switch at := (a - 1) % (2*half + 1); {
+		case at < half:
+			return large
+		case at > half:
+			return -large
+		}
+		return least
+	}
+	column := func(*rand.Rand) float32 {
+		b++
+		if (b-1)/n == half {
+			return least
+		}
+		return large
+	}
+	return problem{name: fmt.Sprintf("large products that cancel at p = %d", p), alpha: 1,
+		a: matrix(nil, 2*half+1, row, slices.Repeat([]int{2*half + 1}, 19)...), b: dense(nil, 2*half+1, n, column)}
 }
 
 func TestMultiply(t *testing.T) {
@@ -405,6 +471,9 @@ func TestEncode(t *testing.T) {
 		m := e.Format.(kernel.Split)
 		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Segments: 3,
 			Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
+		if v.Code == backend.CodeGo { // which cuts no row of so few
+			want.Columns, want.Split = 8, spec.Split{Longest: 1 << 13}
+		}
 		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
 			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1,
 				Columns: uint32(621+rows+3) &^ 3}

@@ -4,6 +4,7 @@ package rfx
 
 import (
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -59,13 +60,14 @@ func gpuShape(across, along int) shape {
 	return shape{per: local / (across * along), across: across, along: along, columns: across * vec}
 }
 
-// tile is the widest tile of columns on the CPU: its sums stay in the first-level cache.
+// tile is the widest tile of columns on the CPU: a run has room for the sums of a panel of as many.
 const tile = 256
 
-// goShape gives a workgroup some microseconds of work.
+// goShape gives a workgroup some microseconds of work, in whole panels.
 func goShape(e *spec.Packed, p spec.Problem) shape {
 	const macs = 1 << 16
 	columns := max(1, min(tile, p.N))
 	item := (e.NNZ/int64(max(1, e.Rows)) + 4) * int64(columns)
-	return shape{per: int(max(1, min(4096, macs/item))), across: 1, along: 1, columns: columns}
+	per := int(min(4096, macs/item)) / simd.PanelRows * simd.PanelRows
+	return shape{per: max(simd.PanelRows, per), across: 1, along: 1, columns: columns}
 }
