@@ -61,8 +61,8 @@ func readTiles(t *testing.T) []measuredTiles {
 	return all
 }
 
-// The tile that is picked takes at most 2.7 % longer than the best one on average, and 39 % in one product, which has 16
-// columns of a column-major B.
+// The tile that is picked takes 2.6 % longer than the best one on average. The worst takes 38 % longer, in a product by
+// 16 columns in column-major order.
 func TestPickedTiles(t *testing.T) {
 	var hopper *spec.Variant // which stands for all tiles
 	for _, v := range dense.Format.Variants {
@@ -78,7 +78,7 @@ func TestPickedTiles(t *testing.T) {
 	sum, worst := 0.0, 0.0
 	for _, x := range all {
 		p := spec.Problem{
-			M: x.m, K: x.k, N: x.n, LDB: x.n, LDC: x.n, Alpha: 1, Caps: caps, BCol: x.column, CCol: x.column, Out: dtype.F32,
+			M: x.m, K: x.k, N: x.n, LDB: x.n, LDC: x.n, Alpha: 1, BCol: x.column, CCol: x.column, Out: dtype.F32, Caps: caps,
 		}
 		picked := dense.Format.Suited(hopper, nil, p).KernelName()
 		us, best := x.us[picked], 0.0
