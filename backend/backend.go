@@ -98,9 +98,9 @@ type Launch struct {
 }
 
 // TileMap describes an argument as a row-major matrix of 16-bit elements, for PTX that copies tiles of it to shared
-// memory by bulk tensor copies (compute capability 9.0). The rows of a tile lie there side by side, and are zero past
-// the matrix. In tiles of 64 columns, 16-byte chunks are exchanged (swizzled) by the row mod 8; of 32, by row / 2 mod
-// 4; of 16, by row / 4 mod 2; of 8, not at all.
+// memory by TMA (compute capability 9.0). In shared memory the rows of a tile follow each other; elements past the
+// matrix are zeros. In tiles of 64 columns, 16-byte chunks are swizzled by the row mod 8; of 32, by row / 2 mod 4; of
+// 16, by row / 4 mod 2; of 8, not at all.
 type TileMap struct {
 	Arg        int // the argument that holds the matrix
 	Rows, Cols uint32
@@ -109,7 +109,7 @@ type TileMap struct {
 	TileCols   uint32 // 8, 16, 32 or 64; 0: 64
 }
 
-// Timing tells how long a Run took.
+// Timing is how long a Run took.
 type Timing struct {
 	// Device is the time the device worked, from its own timestamps; 0 if it has none.
 	Device time.Duration
@@ -117,7 +117,7 @@ type Timing struct {
 	Host time.Duration
 }
 
-// Best is the device's time if it is known, else the host's.
+// Best returns the device's time if it is known, else the host's.
 func (t Timing) Best() time.Duration {
 	if t.Device > 0 {
 		return t.Device
@@ -183,8 +183,8 @@ type Binary struct {
 // SpecConst is a specialisation constant of a SPIR-V module.
 type SpecConst struct{ ID, Value uint32 }
 
-// GroupFunc is one workgroup of a kernel on the CPU. It runs on many goroutines at once; group is
-// its position in the grid. The slices are the buffers' memory.
+// GroupFunc runs one workgroup of a kernel on the CPU. group is its position in the grid; args are the buffers' memory.
+// Many goroutines call it at once.
 type GroupFunc func(args [][]byte, params []byte, group [3]uint32)
 
 // Info identifies a device.

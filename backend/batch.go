@@ -40,7 +40,7 @@ func (b *Batch) Add(p *Pace, groups [3]uint32, limit time.Duration) (full bool) 
 	return b.time >= float64(limit)
 }
 
-// Done ends the batch, which took this time, and empties it.
+// Done ends the batch, whose launches took this time, and empties it.
 func (b *Batch) Done(took time.Duration) {
 	b.serial++
 	if ns := float64(max(took, 1)); b.unknown != nil {
@@ -56,5 +56,5 @@ func (b *Batch) Done(took time.Duration) {
 	b.Drop()
 }
 
-// Drop empties the batch when nothing is known of its launches.
+// Drop empties the batch. It is for launches whose time is not known, for example after an error.
 func (b *Batch) Drop() { b.time, b.paces, b.unknown = 0, b.paces[:0], nil }

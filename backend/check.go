@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// CheckAlloc refuses sizes that no device can allocate: below one byte, or past what rounding up allows.
+// CheckAlloc refuses sizes that no device can allocate: below one byte, or so large that rounding up overflows.
 func CheckAlloc(bytes int64) error {
 	if bytes <= 0 {
 		return fmt.Errorf("buffer of %d bytes: the size must be positive", bytes)
@@ -18,8 +18,8 @@ func CheckAlloc(bytes int64) error {
 	return nil
 }
 
-// CheckRange tells whether n bytes at off may be copied to or from a buffer of the given size: inside it,
-// off a multiple of 4, and n too unless the range ends at the buffer's end.
+// CheckRange checks that n bytes at off may be copied to or from a buffer of this size: they must be inside it, off
+// must be a multiple of 4, and n too unless the range ends at the buffer's end.
 func CheckRange(size, off int64, n int) error {
 	if off < 0 || off > size || int64(n) > size-off {
 		return fmt.Errorf("bytes %d…+%d are outside a buffer of %d bytes", off, n, size)
@@ -30,7 +30,7 @@ func CheckRange(size, off int64, n int) error {
 	return nil
 }
 
-// CheckBinary refuses code that a device with these capabilities cannot load whatever it contains.
+// CheckBinary refuses code that no device with these capabilities can load, whatever the code contains.
 func CheckBinary(b *Binary, c *Caps) error {
 	switch {
 	case b.Kind != c.Code:
@@ -90,7 +90,7 @@ func CheckLaunch(l *Launch, b *Binary, c *Caps) error {
 	return nil
 }
 
-// tiles tells whether there can be tiles of this size.
+// tiles reports whether there can be tiles of this size.
 func (m *TileMap) tiles() bool {
 	switch m.TileCols {
 	case 0, 8, 16, 32, 64:

@@ -11,13 +11,13 @@ import (
 
 // Importer is a Device whose kernels also run on memory that the program allocated.
 type Importer interface {
-	// Import returns a buffer of this size at an address of the device, a multiple of 4. The memory stays its owner's: it
-	// must outlive the buffer, and Close of the buffer, which waits until the device is idle, does not free it. Addresses
-	// at which the device has no such memory are an error.
+	// Import returns a buffer of this size at an address of the device, a multiple of 4. The memory still belongs to its
+	// owner: it must outlive the buffer, and Close of the buffer, which waits until the device is idle, does not free it.
+	// It is an error if the device has no such memory at these addresses.
 	Import(address uintptr, bytes int64) (Buffer, error)
 }
 
-// Streamer is a Device that can work on a stream (a queue of the API) that the program made.
+// Streamer is a Device that can submit its work to a stream (a queue of the API) that the program made.
 type Streamer interface {
 	// UseStream submits all further work to the stream of that handle, in order with its owner's work there; 0: to the
 	// device's own again. It first waits for the work that was submitted. The stream must outlive its use.
@@ -26,9 +26,9 @@ type Streamer interface {
 
 // Sharer is a Device whose memory other libraries of its API, such as NCCL, can use in streams of their own.
 type Sharer interface {
-	// Unique returns 16 bytes that no other device has, on any machine.
+	// Unique returns 16 bytes that identify the device among all devices on all machines.
 	Unique() ([16]byte, error)
-	// Address returns where a buffer of the device lies, until it is closed.
+	// Address returns the address of a buffer of the device. It is valid until the buffer is closed.
 	Address(b Buffer) (uintptr, error)
 	// Within calls f on a thread on which the device's context is current.
 	Within(f func() error) error
@@ -36,24 +36,25 @@ type Sharer interface {
 	NewStream() (Stream, error)
 }
 
-// Stream is a queue of a device's API, other than the device's own, for work of other libraries.
+// Stream is a queue of a device's API for the work of other libraries. It is not the device's own queue.
 type Stream interface {
 	// Handle is its handle in the API.
 	Handle() uintptr
-	// Done tells whether all work submitted to it is done, or why it failed.
+	// Done reports whether all work submitted to it is done, or why it failed.
 	Done() (bool, error)
 	// Close frees the stream. A second call does nothing.
 	Close() error
 }
 
-// HostAllocator is a Device that allocates page-locked host memory, from and to which it copies by itself.
+// HostAllocator is a Device that allocates page-locked host memory. It copies between such memory and buffers without
+// the CPU.
 type HostAllocator interface {
 	// AllocHost returns host memory of this size with undefined contents. With it as p, Buffer.Write and Buffer.Read are
 	// as fast as the bus.
 	AllocHost(bytes int64) (HostMemory, error)
 }
 
-// HostMemory is host memory that a device made. It is not garbage collected.
+// HostMemory is host memory that a device allocated. It is not garbage collected.
 type HostMemory interface {
 	Bytes() []byte
 	// Close frees the memory: nobody may touch it from then on. A second call does nothing. Close of the device
@@ -70,17 +71,17 @@ type LineCopier interface {
 	ReadLines(ctx context.Context, l Lines, p []byte) error
 }
 
-// Lines says which bytes are copied: Count lines of Width bytes, line i at offset Off + i·Pitch of a buffer and at
-// offset i·HostPitch of the host's memory.
+// Lines says which bytes are copied: Count lines of Width bytes. Line i is at offset Off + i·Pitch of the buffer and at
+// offset i·HostPitch of the host memory.
 type Lines struct {
 	Off, Pitch, HostPitch, Width int64
 	Count                        int
 }
 
-// SideWriter is a Buffer that can be written while launches run that do not use it.
+// SideWriter is a Buffer that can be written while launches run, if they do not use it.
 type SideWriter interface {
 	Buffer
-	// WriteAside is Write that neither waits for launches nor makes them wait. Nothing may use the buffer meanwhile.
+	// WriteAside is Write, but it neither waits for launches nor makes them wait. Nothing may use the buffer meanwhile.
 	WriteAside(ctx context.Context, off int64, p []byte) error
 }
 
@@ -88,24 +89,24 @@ type SideWriter interface {
 // host's memory.
 type PeerCopier interface {
 	Buffer
-	// CanCopyFrom tells whether it copies from that buffer.
+	// CanCopyFrom reports whether the buffer can copy from src.
 	CanCopyFrom(src Buffer) bool
 	// CopyFrom copies lines of src after all that was started on both devices, and returns when they are copied. Nobody
 	// may write src meanwhile. The lines of a buffer must not overlap those of the same buffer.
 	CopyFrom(ctx context.Context, src Buffer, l PeerLines) error
-	// CopyFromAside is CopyFrom that runs at the same time as started launches of both devices, which must not touch these
-	// lines; it may wait for that.
+	// CopyFromAside is CopyFrom, but it may run at the same time as started launches of both devices, which must not touch
+	// these lines. It may also wait for them.
 	CopyFromAside(ctx context.Context, src Buffer, l PeerLines) error
 }
 
-// PeerLines says which bytes are copied from one buffer to another: Count lines of Width bytes, line i at offset Off +
-// i·Pitch of the buffer that is written and at SrcOff + i·SrcPitch of the one that is read.
+// PeerLines says which bytes are copied from one buffer to another: Count lines of Width bytes. Line i is at offset Off
+// + i·Pitch of the buffer that is written, and at SrcOff + i·SrcPitch of the one that is read.
 type PeerLines struct {
 	Off, Pitch, SrcOff, SrcPitch, Width int64
 	Count                               int
 }
 
-// Check tells whether the lines lie inside buffers of these sizes, one after another.
+// Check checks that the lines are inside buffers of these sizes, and that they do not overlap.
 func (l PeerLines) Check(size, srcSize int64) error {
 	to := Lines{Off: l.Off, Pitch: l.Pitch, HostPitch: l.Pitch, Width: l.Width, Count: l.Count}
 	from := Lines{Off: l.SrcOff, Pitch: l.SrcPitch, HostPitch: l.SrcPitch, Width: l.Width, Count: l.Count}
@@ -115,7 +116,8 @@ func (l PeerLines) Check(size, srcSize int64) error {
 	return from.Check(srcSize, math.MaxInt)
 }
 
-// Check tells whether the lines lie inside a buffer of size bytes and a host's memory of n, one after another.
+// Check checks that the lines are inside a buffer of size bytes and host memory of n bytes, and that they do not
+// overlap.
 func (l Lines) Check(size int64, n int) error {
 	if l.Off < 0 || l.Width < 0 || l.Count < 0 || l.Pitch < l.Width || l.HostPitch < l.Width {
 		return fmt.Errorf("%d lines of %d bytes, %d apart from %d on, %d apart on the host: not possible", l.Count, l.Width, l.Pitch, l.Off, l.HostPitch)

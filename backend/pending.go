@@ -52,11 +52,12 @@ type outcome struct {
 	err error
 }
 
-// NewTicket returns a ticket for launches whose Start was called at the time begun. Wait calls look now and then, from
-// any goroutine: look polls the device, unless that is in use, and has Finish called for the launches that are done.
+// NewTicket returns a ticket for launches whose Start was called at the time begun. Wait calls look from time to time,
+// from any goroutine. look polls the device, unless another goroutine does, and has Finish called for the launches that
+// are done.
 func NewTicket(begun time.Time, look func()) *Ticket { return &Ticket{look: look, begun: begun} }
 
-// Finish says that the launches are done, and how long the device worked, or why they failed. Only the first call
+// Finish reports that the launches are done: how long the device worked, or why they failed. Only the first call
 // counts.
 func (p *Ticket) Finish(device time.Duration, err error) {
 	o := &outcome{err: err}
@@ -66,8 +67,8 @@ func (p *Ticket) Finish(device time.Duration, err error) {
 	p.outcome.CompareAndSwap(nil, o)
 }
 
-// Wait looks often at first, because short launches are done soon, then at intervals of some hundredth of the time that
-// it has waited.
+// Wait is Pending's. It polls often at first, because short launches are done soon, and then at intervals of about a
+// hundredth of the time that it has waited.
 func (p *Ticket) Wait(ctx context.Context) (Timing, error) {
 	const often, apart = time.Millisecond, 500 * time.Microsecond
 	for start := time.Now(); ; {
@@ -103,8 +104,8 @@ func CloneLaunches(launches []Launch) []Launch {
 // Empty reports whether the launch's grid has a zero side.
 func (l *Launch) Empty() bool { return l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 }
 
-// Replay returns a Recording that passes a copy of the launches to the device's Run and Start each time. It is for
-// devices whose API prepares nothing: the caller has checked the launches.
+// Replay returns a Recording for devices whose API cannot prepare launches. It passes a copy of the launches to the
+// device's Run or Start each time. The caller has checked them.
 func Replay(d Device, launches []Launch) Recording {
 	r := &replay{d: d}
 	list := CloneLaunches(launches)

@@ -4,8 +4,8 @@ package backend
 
 import "fmt"
 
-// VendorName names the vendor with a PCI or Khronos number, for Info.Vendor; the number itself if it is
-// not known.
+// VendorName returns the name of the vendor with a PCI or Khronos number, for Info.Vendor. It is the number itself for
+// an unknown vendor.
 func VendorName(id uint32) string {
 	names := map[uint32]string{
 		0x1002: "AMD", 0x1010: "Imagination", 0x106b: "Apple", 0x10de: "NVIDIA", 0x13b5: "Arm",

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// CheckRoot refuses a root that is no rank.
+// CheckRoot refuses a root that is not the number of a rank.
 func CheckRoot(c Comm, root int) error {
 	if root < 0 || root >= c.Size() {
 		return fmt.Errorf("comm: root %d of %d ranks", root, c.Size())
@@ -15,7 +15,7 @@ func CheckRoot(c Comm, root int) error {
 	return nil
 }
 
-// CheckOp refuses what is no reduction.
+// CheckOp refuses an op that is no reduction.
 func CheckOp(op Op) error {
 	if op != Sum && op != Max {
 		return fmt.Errorf("comm: reduction %d", op)
@@ -23,7 +23,8 @@ func CheckOp(op Op) error {
 	return nil
 }
 
-// CheckParts refuses parts that are not one for each rank, or outside a buffer of items.
+// CheckParts checks parts of host memory: there must be one for each rank of c, and each must be inside the buffer.
+// item is the bytes of an item.
 func CheckParts(c Comm, item int, buffer []byte, parts []Part) error {
 	if item < 1 || len(buffer)%item != 0 {
 		return fmt.Errorf("comm: %d bytes in items of %d", len(buffer), item)
@@ -43,7 +44,7 @@ func CheckParts(c Comm, item int, buffer []byte, parts []Part) error {
 	return nil
 }
 
-// CheckGather refuses what is wrong with the operands of AllGatherV.
+// CheckGather checks the operands of AllGatherV.
 func CheckGather(c Comm, item int, send, recv []byte, parts []Part) error {
 	if err := CheckParts(c, item, recv, parts); err != nil {
 		return err

@@ -1,18 +1,20 @@
-// Package comm is how the ranks of a job exchange data. Ranks are processes on one machine or many; each holds a share
-// of a matrix.
+// Package comm exchanges data between the ranks of a job. Ranks are processes on one machine or many; each holds a
+// share of a matrix.
 //
 // Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with
-// goroutines, for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.
+// goroutines, for tests and for a job of one rank. Package commtest is the contract as code, which the tests of every
+// implementation run.
 //
-// DeviceComm is the same between the memories of the ranks' devices: comm/nccl, or Staged, through the host's.
+// DeviceComm exchanges data between the memories of the ranks' devices. comm/nccl implements it, and Staged, which goes
+// through the host's memory.
 //
-// All operations are collective: every rank of a Comm calls the same ones in the same order, and each returns when this
-// rank's part is done. Data are bytes, counted in items of a size that the caller names. What is reduced are integers
-// alone: their sums do not depend on the order in which an implementation adds them, so that results have the same bits
-// for any number of ranks.
+// All operations are collective: every rank of a Comm calls the same operations in the same order. A call returns when
+// this rank's part of the operation is done. Data are bytes, counted in items of a size that the caller gives.
+// Reductions are of integers only, whose sums do not depend on the order in which an implementation adds them. So
+// results have the same bits for any number of ranks.
 //
-// An error of an operation leaves ranks out of step. Whoever gets one ends the job with Abort, or the other ranks wait
-// for ever. Agree turns an error of one rank's own into one that all ranks return.
+// After an error of an operation ranks are out of step. A rank that gets one must end the job with Abort, or the other
+// ranks wait for ever. If one rank has an error of its own, Agree has all ranks return one.
 package comm
 
 import (
@@ -33,14 +35,14 @@ type Comm interface {
 	// AllReduce replaces each element of data by the reduction of that element over all ranks; data has the same length on
 	// each.
 	AllReduce(data []int64, op Op) error
-	// AllToAllV sends part r of send to rank r, and receives part r of recv from rank r. Both ranks name the same count.
-	// Parts of recv must not overlap; items between them are left alone.
+	// AllToAllV sends part sent[r] of send to rank r, and receives part received[r] of recv from rank r. Both ranks give
+	// the same count. Parts of recv must not overlap. Items between them are not changed.
 	AllToAllV(item int, send []byte, sent []Part, recv []byte, received []Part) error
-	// AllGatherV sends all of send to every rank, and receives part r of recv from rank r. parts are the same on all
-	// ranks.
+	// AllGatherV sends all of send to every rank, and receives parts[r] of recv from rank r. All ranks give the same
+	// parts.
 	AllGatherV(item int, send, recv []byte, parts []Part) error
-	// Abort ends all ranks of the job with an exit code; where these are goroutines it makes all their calls return
-	// ErrAborted. It is the one call that is not collective, and may come from any goroutine.
+	// Abort ends all ranks of the job with an exit code. If ranks are goroutines, it makes all their calls return
+	// ErrAborted. It is the only call that is not collective. Any goroutine may call it.
 	Abort(code int)
 	// Close frees the Comm. That of the whole job is closed last.
 	Close() error
@@ -55,10 +57,10 @@ const (
 	Max
 )
 
-// Part is a run of items in a buffer: what one rank sends or receives.
+// Part is a range of items in a buffer that one rank sends or receives: Count items from item Start on.
 type Part struct{ Start, Count int }
 
-// Follow returns the parts of the given counts, one behind the other.
+// Follow returns parts of the given counts that follow each other, from item 0 on.
 func Follow(counts ...int) []Part {
 	parts, at := make([]Part, len(counts)), 0
 	for i, n := range counts {
@@ -68,7 +70,7 @@ func Follow(counts ...int) []Part {
 	return parts
 }
 
-// End returns where the last of the parts ends.
+// End returns the end of the last of the parts, in items.
 func End(parts []Part) int {
 	end := 0
 	for _, p := range parts {
@@ -83,13 +85,14 @@ var (
 	ErrUnavailable = errors.New("not available") // no library for it, or not this one
 )
 
-// Memory is implemented by a Comm whose transfers are fastest, or only safe, in memory of its own.
+// Memory is implemented by a Comm whose transfers need memory that it allocates, or are fastest with it.
 type Memory interface {
 	// Alloc returns zeroed memory, and what frees it.
 	Alloc(bytes int) ([]byte, func(), error)
 }
 
-// Alloc returns zeroed memory for data that c transfers, and what frees it; no slice of it may be used after that.
+// Alloc returns zeroed memory for data that c transfers, and a function that frees it. No slice of the memory may be
+// used after that.
 func Alloc(c Comm, bytes int) ([]byte, func(), error) {
 	if m, ok := c.(Memory); ok && bytes > 0 {
 		return m.Alloc(bytes)
@@ -106,9 +109,9 @@ type RankError struct {
 
 func (e *RankError) Error() string { return fmt.Sprintf("rank %d: %s", e.Rank, e.Text) }
 
-// Agree tells every rank whether all have succeeded. Each gives its own error, or nil. If any has one, all return an
-// error: a rank that has one returns that, the others a RankError of the lowest rank that has one. code makes a small
-// number that is not negative of an error, which the RankError carries; it may be nil.
+// Agree tells every rank whether all have succeeded. Each gives its own error, or nil. If any rank has an error, all
+// return one: a rank with an error returns that, the others a RankError of the lowest rank that has one. code returns a
+// small non-negative number for an error, which the RankError carries; code may be nil.
 func Agree(c Comm, err error, code func(error) int) error {
 	if c.Size() == 1 {
 		return err

@@ -10,20 +10,20 @@ import (
 	"sync/atomic"
 )
 
-// Buffer is memory of a rank's device, which package backend's buffers are. Offsets and lengths are multiples of 4.
+// Buffer is memory of a rank's device. Buffers of package backend implement it. Offsets and lengths are multiples of 4.
 type Buffer interface {
 	Size() int64
 	Read(ctx context.Context, off int64, p []byte) error
 	Write(ctx context.Context, off int64, p []byte) error
 }
 
-// DeviceComm exchanges what lies in the memory of the ranks' devices: comm/nccl, where each rank has an NVIDIA GPU of
-// its own, or Staged. Its operations are collective like a Comm's, and take the same parts, in items of a multiple of 4
-// bytes. One goroutine at a time may use it.
+// DeviceComm exchanges data between the memories of the ranks' devices: comm/nccl, if each rank has an NVIDIA GPU of
+// its own, or Staged. Its operations are collective like those of Comm. They take the same parts, in items of a
+// multiple of 4 bytes. One goroutine at a time may use it.
 //
-// An operation returns when it has begun: the Transfer waits for its end. Until then what is sent must not be written,
-// and what is received not be touched; the rank's device may work on other memory. What the device has written to the
-// buffers must be complete when the operation is called: whoever started it has waited for it.
+// An operation returns when it has begun; Transfer.Wait waits for its end. Until then the data that are sent must not
+// be written, and the memory that receives must not be used. The device may work on other memory meanwhile. Whoever
+// calls an operation must have waited for the launches that write the data to send.
 type DeviceComm interface {
 	AllToAllV(ctx context.Context, item int, send Buffer, sent []Part, recv Buffer, received []Part) (Transfer, error)
 	// AllGatherV sends the first items of send, as many as this rank's part has.
@@ -36,12 +36,13 @@ type DeviceComm interface {
 
 // Transfer is an operation that has begun.
 type Transfer interface {
-	// Wait returns when this rank's part is done. When the context ends first, it returns its error; the job is to be
-	// aborted then. It is called once.
+	// Wait returns when this rank's part of the operation is done. If the context ends first, it returns the context's
+	// error, and the job must be aborted. It is called once.
 	Wait(ctx context.Context) error
 }
 
-// CheckBuffer refuses parts that are not one for each rank, or outside a buffer of items.
+// CheckBuffer checks parts of a buffer: there must be one for each of size ranks, and each must be inside the buffer.
+// item is the bytes of an item.
 func CheckBuffer(size, item int, buffer Buffer, parts []Part) error {
 	switch {
 	case buffer == nil:
@@ -61,8 +62,8 @@ func CheckBuffer(size, item int, buffer Buffer, parts []Part) error {
 	return nil
 }
 
-// Staged returns a DeviceComm that exchanges through the host's memory, by c, which nobody else may use between the
-// beginning of an operation and its end. It suits every device.
+// Staged returns a DeviceComm that exchanges data through the host's memory, by c. Nothing else may use c between the
+// beginning of an operation and its end. It works with every device.
 func Staged(c Comm) DeviceComm { return &staged{c: c} }
 
 type staged struct {

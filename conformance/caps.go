@@ -11,7 +11,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// Caps are those capabilities of a device that decide which variants run.
+// Caps are the capabilities of a device that decide which variants run.
 type Caps struct {
 	Code     string    `json:"code"`
 	Arch     int       `json:"arch,omitempty"`

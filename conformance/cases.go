@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Tier is how much is run.
+// Tier says how many cases run.
 type Tier string
 
 // The tiers. Full includes Quick.
@@ -40,7 +40,7 @@ func (t target) name() string {
 	return fmt.Sprintf("%s/v%d", t.kernel.Name, t.v)
 }
 
-// fits tells whether a variant is one that the case is for.
+// fits reports whether a variant is one that the case is for.
 func (t *test) fits(v *spec.Variant) bool {
 	if t.class == Reproducible {
 		return int(kernel.PrecisionOf(v)) == t.p

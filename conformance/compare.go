@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Agreement is the result of several devices for one case.
+// Agreement is the comparison of several devices' outputs for one case.
 type Agreement struct {
 	ID string
-	// Exact tells that right outputs are the same on every device: classes T1, nonfinite and T3. Others may
-	// differ: those of T2 are rounded as the device does, and subnormal operands may be flushed or not.
+	// Exact: right outputs are the same on every device (classes T1, nonfinite and T3). In other cases they may differ:
+	// T2's depend on the device's rounding, and subnormal operands may be flushed or not.
 	Exact bool
 	// Groups numbers the different outputs from 0, and holds that of each manifest, -1 if it has none. In
 	// an exact case it is of the outputs of all variants, otherwise of the first variant's.
@@ -21,14 +21,14 @@ type Agreement struct {
 	Wrong string
 }
 
-// Same tells whether manifests i and j have outputs, and the same ones.
+// Same reports whether manifests i and j both have outputs, and whether these are the same.
 func (a *Agreement) Same(i, j int) (both, same bool) {
 	both = a.Groups[i] >= 0 && a.Groups[j] >= 0
 	return both, both && a.Groups[i] == a.Groups[j]
 }
 
-// Agreements compares manifests case by case, in the order in which they have them. Cases of different
-// versions of the suite are different cases.
+// Agreements compares manifests case by case, in the order of their cases. Cases of different versions of the suite are
+// different cases.
 func Agreements(mans ...*Manifest) []Agreement {
 	at := map[string]int{}
 	var cases []*agreement
@@ -99,7 +99,7 @@ func (a *agreement) group() Agreement {
 	return a.Agreement
 }
 
-// Compare describes the cases whose outputs must be the same in all manifests and are not.
+// Compare returns a description of each case whose outputs must be the same in all manifests but are not.
 func Compare(mans ...*Manifest) []string {
 	var out []string
 	for _, a := range Agreements(mans...) {
@@ -110,7 +110,7 @@ func Compare(mans ...*Manifest) []string {
 	return out
 }
 
-// Class returns the class of the case of that name: T1+, T2 and so on.
+// Class returns the class of the case of this name: T1+, T2 and so on.
 func Class(id string) string {
 	for _, word := range strings.Split(id, "/") {
 		switch word {

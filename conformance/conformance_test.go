@@ -82,6 +82,7 @@ func softMatrices(dev backend.Device) bool {
 // SPMM_SHAPES=all asks for every shape in every kernel, which takes such a driver ten minutes to compile.
 func runs(dev backend.Device) Options {
 	o := options()
+	o.instances = problems
 	o.Unlisted = softMatrices(dev)
 	o.Rotate = o.Unlisted && os.Getenv("SPMM_SHAPES") != "all"
 	return o

@@ -213,7 +213,7 @@ func (x *directRun) restore(ctx context.Context, bufs []backend.Buffer) error {
 	return nil
 }
 
-// reads tells whether argument i is only read. (Behind the kernel's arguments is a workspace, if anything.)
+// reads reports whether argument i is only read. (Behind the kernel's arguments is a workspace, if anything.)
 func (x *directRun) reads(i int) bool {
 	return i < len(x.t.kernel.Args) && x.t.kernel.Args[i].ReadOnly && (x.fixed == nil || i != x.q)
 }

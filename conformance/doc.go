@@ -1,13 +1,13 @@
-// Package conformance shows that kernels give the right answer, and the same one on every device.
+// Package conformance tests that kernels give the right answer, and the same answer on every device.
 //
 // Run multiplies some hundreds of problems with every variant of every kernel that a device can run, and returns a
 // Manifest: what was run, on what, and with which outcome. Manifests of several devices are checked in below
-// manifests/, a module of its own; Verifier recomputes their claims on the CPU alone.
+// manifests/, which is a module of its own. Verifier recomputes their claims on the CPU alone.
 //
 // # What right means
 //
-// Matrix units differ in the order, the width and the rounding of their sums. So there are classes of
-// problems, each with what can be demanded of it:
+// Matrix units differ in the order, the width and the rounding of their sums. So there are classes of problems, each
+// with its own criterion:
 //
 //   - T1+ and T1± have exact answers, and a digest must be that of the exact answer, bit for bit, on
 //     every device. Their numbers lie on a grid: each product (and beta/alpha times each element
@@ -32,12 +32,12 @@
 //     numbers, subnormal sums, and sums as large as they get. With a bias, sums that it cancels, brings to a tie, or to
 //     overflow.
 //
-// Before outputs are hashed, -0 becomes +0 and every NaN the same one. A C of 16 bits is rounded once, to
-// nearest even, from the exact sum.
+// Before outputs are hashed, -0 becomes +0 and every NaN the same NaN. A C of 16 bits is rounded once, to nearest even,
+// from the exact sum.
 //
 // In all classes each multiplication runs twice and must give the same bits. Padding between rows, undefined memory,
-// and C where beta is 0 hold NaN; padding of C, arguments that are only read, sentinel bytes behind each buffer and
-// canary buffers between them must be as before.
+// and C if beta is 0 contain NaN. Padding of C, arguments that are only read, sentinel bytes behind each buffer and
+// canary buffers between them must be unchanged.
 //
 // # How to read a case's name
 //
@@ -60,14 +60,14 @@
 //	seed2          other numbers
 //
 // A manifest has one line for each case and variant that it ran with. A case for which the device has no variant is
-// unsupported, which is not a pass. That follows from the device's capabilities (eligible.go): a variant whose needs
-// the device meets and that does not load, or does not run, has failed.
+// unsupported, which is not a pass. The device's capabilities decide that (eligible.go): if the device meets a
+// variant's needs but does not load or run it, the case has failed.
 //
 // # How to add cases
 //
 // Cases of a new format or variant are made from the kernels' tables. A new problem is a line in one of the lists of
 // shapes in cases.go; a new pattern is an entry of patterns. Kinds of numbers are in exact.go, general.go and
-// reproducible.go; tests hold those of T1 against the conditions above.
+// reproducible.go; tests check those of T1 against the conditions above.
 //
 // A manifest is complete if it has all cases and variants that its device can run. So the checked-in ones are made anew
 // when a problem, a format or a variant is added, and the first such change after a release raises Suite. A released
@@ -78,8 +78,8 @@
 //
 // Verifier checks that the seal and the summary are right, that no case or variant is missing or listed twice, that
 // each input is that of its recipe and each exact output the right one, that each verdict follows from these, and that
-// "unsupported" follows from the recorded capabilities. It cannot recompute T2's outputs and probes. That the device
-// gave the outputs of T1 and T3 is the sender's word until it runs again.
+// "unsupported" follows from the recorded capabilities. It cannot recompute T2's outputs and probes. It cannot know
+// whether the device really gave the outputs of T1 and T3; only another run shows that.
 //
 // # How to run it
 //

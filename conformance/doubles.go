@@ -76,7 +76,7 @@ func (w *lister) double(t target) {
 	w.add(Quick, t, MixedSign, s, layout{path: tensor, a: f64, b: dtype.F16, c: dtype.F16, bcol: true})
 }
 
-// doubles tells whether dense data of the case are of f64, which devices without kernels for it do not hold.
+// doubles reports whether dense data of the case are of f64, which devices without kernels for it do not hold.
 func (l *layout) doubles() bool {
 	return l.b == dtype.F64 || l.c == dtype.F64 || l.bias == dtype.F64
 }

@@ -67,7 +67,7 @@ func (e *eligibility) variants(t *test) (vs []*spec.Variant, listed int) {
 	return vs, listed
 }
 
-// has tells whether the device runs a variant of a kernel that computes in a precision.
+// has reports whether the device runs a variant of a kernel that computes in a precision.
 func (e *eligibility) has(k *spec.Format, prec dtype.Type) bool {
 	return slices.ContainsFunc(k.Variants, func(v *spec.Variant) bool { return v.In == prec && v.Met(e.caps) })
 }
@@ -106,7 +106,7 @@ func (e *eligibility) others(k *spec.Format) []*spec.Variant {
 	return vs
 }
 
-// runs tells whether a variant for a matrix shape that the device does not list is among those that run.
+// runs reports whether a variant for a matrix shape that the device does not list is among those that run.
 func (e *eligibility) runs(k *spec.Format, v *spec.Variant) bool {
 	return e.rotated == nil || slices.Contains(e.rotated[k.Name], v.Name)
 }
@@ -231,7 +231,7 @@ func quantiseFor(t *test, v *spec.Variant, p spec.Problem) (*quantised, error) {
 	return &quantised{l, int(layout.Bytes())}, err
 }
 
-// refuses tells whether a kernel's table refuses a case for a variant: the one reason, besides having no eligible
+// refuses reports whether a kernel's table refuses a case for a variant: the one reason, besides having no eligible
 // variant, for which a case may be unsupported.
 func refuses(t *test, p *instance, v *spec.Variant, caps backend.Caps) bool {
 	if v == nil {

@@ -47,7 +47,7 @@ func (p *instance) general() {
 	}
 }
 
-// hasSubnormal tells whether a kind of T2 has subnormal operands, which a device may take for zeros.
+// hasSubnormal reports whether a kind of T2 has subnormal operands, which a device may take for zeros.
 func hasSubnormal(kind string) bool { return kind == low || kind == lowB || kind == beside }
 
 // The powers of two of the kinds low, lowB and beside: subnormal numbers, what they are multiplied by, and the others

@@ -78,7 +78,7 @@ func TestConformanceGroup(t *testing.T) {
 		defer other.Close()
 		for _, split := range []spmm.Split{spmm.ByColumns, spmm.ByRows} {
 			o := options()
-			o.group = &grouping{other: other, split: split, every: 19}
+			o.instances, o.group = problems, &grouping{other: other, split: split, every: 19}
 			if os.Getenv("SPMM_SOFTVK") != "" && dev.Info().Kind == "cpu" && dev.Info().Backend != "cpu" {
 				o.group.every = 101 // they are slow
 			}

@@ -54,7 +54,7 @@ type Manifest struct {
 	Cases    []Result  `json:"cases,omitempty"`
 }
 
-// Part is a number of cases out of all that were to run.
+// Part is a number of cases out of all cases of a run.
 type Part struct {
 	Ran int `json:"ran"`
 	Of  int `json:"of"`

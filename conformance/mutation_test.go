@@ -366,7 +366,7 @@ func ptxMutations() []mutation {
 	return []mutation{m}
 }
 
-// problems are those of all mutations: the same ones.
+// problems are those of all tests: the same ones.
 var problems = newInstanceCache()
 
 // catch runs some cases with a mutation, and fails unless it shows as it should.

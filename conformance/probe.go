@@ -15,8 +15,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Probe describes a float matrix unit with operands of one type, as a product through the first kernel
-// variant that uses it shows.
+// Probe describes a float matrix unit with operands of one type, as measured through the first kernel variant that uses
+// it.
 type Probe struct {
 	Type    string `json:"type"`
 	Variant string `json:"variant"`
@@ -36,8 +36,8 @@ type Probe struct {
 	// NaN is the bits that a product gives for Inf − Inf. (It may be the kernel's, since kernels compute outputs again
 	// that are not finite.)
 	NaN string `json:"nan"`
-	// ComplementAdder tells that −1 + 24 + 32 is not 55: negative addends are complemented without the one
-	// that belongs to it (RDNA3).
+	// ComplementAdder: the unit computes −1 + 24 + 32 wrongly (not as 55), because it complements negative addends without
+	// adding the 1 that belongs to it (RDNA3).
 	ComplementAdder bool `json:"complement_adder"`
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Options say what to run. The zero value is the quick tier.
+// Options are the options of Run. The zero value is the quick tier.
 type Options struct {
 	Tier   Tier           // Quick if empty
 	Filter *regexp.Regexp // of cases' names; nil: all

@@ -256,7 +256,7 @@ func (r *rule) object(root *rule, v map[string]any, path string) error {
 	return nil
 }
 
-// typed tells whether v is of one of the rule's types.
+// typed reports whether v is of one of the rule's types.
 func (r *rule) typed(v any) bool {
 	switch t := r.Type.(type) {
 	case string:

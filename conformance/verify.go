@@ -20,10 +20,10 @@ func (r *Result) kernel() string {
 	return k
 }
 
-// exact tells whether right outputs have one digest on every device.
+// exact reports whether right outputs have one digest on every device.
 func (r *Result) exact() bool { return r.Ratio == nil && r.Note == "" && r.Status == Pass }
 
-// Verifier recomputes what manifests claim. It remembers what it computed from one to the next.
+// Verifier recomputes the claims of manifests. It keeps what it computed for the next manifest.
 type Verifier struct {
 	tests   map[string]*test // of the suite, by name
 	answers map[recipe]*answer
@@ -42,7 +42,7 @@ type answer struct {
 	lossless bool
 }
 
-// Verification is the result of checking a manifest's digests.
+// Verification is the result of verifying a manifest.
 type Verification struct {
 	Right int      // outputs that equal those computed on the CPU by definition
 	Wrong []string // what is not right, in words
@@ -50,11 +50,11 @@ type Verification struct {
 	Stale []string
 }
 
-// Verify makes the inputs of a manifest's cases again, computes what the outputs of classes T1 and T3 must
-// be by exact arithmetic, without any kernel, and compares digests. Of class T2 it checks the inputs, and
-// that the ratio bears the verdict out. From the capabilities that the manifest records it derives which cases and
-// variants must have run, and accepts "unsupported" only where it follows from them. Manifests of other versions of the
-// suite are for the releases that have these.
+// Verify makes the inputs of a manifest's cases again, computes the outputs of classes T1 and T3 by exact arithmetic,
+// without any kernel, and compares digests. For class T2 it checks the inputs, and that the verdict follows from the
+// recorded ratio. From the recorded capabilities it derives which cases and variants must have run; it accepts
+// "unsupported" only if it follows from them. A manifest of another version of the suite is verified by the releases
+// with that version.
 func (v *Verifier) Verify(m *Manifest) Verification {
 	if v.tests == nil {
 		v.tests, v.answers = map[string]*test{}, map[recipe]*answer{}
@@ -159,7 +159,7 @@ func (c *claim) check(t *test, r *Result) {
 	}
 }
 
-// unsupported tells whether the device has no variant for a case, or the format refuses it.
+// unsupported reports whether the device has no variant for a case, or the format refuses it.
 func (c *claim) unsupported(t *test, r *Result) bool {
 	vs, _ := c.may.variants(t)
 	if len(vs) == 0 {
@@ -193,7 +193,7 @@ func (c *claim) exact(t *test, r *Result, a *answer) {
 	}
 }
 
-// granted tells whether a published waiver, which the manifest lists, covers a case.
+// granted reports whether a published waiver, which the manifest lists, covers a case.
 func granted(m *Manifest, t *test, r *Result) bool {
 	matrix := slices.ContainsFunc(m.Variants, func(x Variant) bool {
 		return x.Name == r.kernel()+"/"+r.Variant &&

@@ -9,7 +9,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Waiver names a fault of a device's matrix units.
+// Waiver describes a known fault of a device's matrix units, for which failed cases are accepted.
 type Waiver struct {
 	Device string `json:"device"` // regular expression of the device's name
 	Reason string `json:"reason"`

@@ -12,9 +12,9 @@ import (
 // chunk is about how many bytes Collect brings at a time.
 const chunk = 16 << 20
 
-// Collect brings the rows of all ranks to rank 0, which calls f with them in order, as many at a time as fit a small
-// buffer. The buffer is overwritten later. An error of f's is an error on all ranks. mine has this rank's rows, which
-// bounds say, row-major without padding, and as many columns on all ranks.
+// Collect sends the rows of all ranks to rank 0, which calls f with them in order, as many rows at a time as fit a
+// small buffer. The buffer is overwritten by the next rows. An error of f is an error on all ranks. mine has this
+// rank's rows, as bounds says, row-major without padding; all ranks have the same number of columns.
 func Collect[T formats.Value](c comm.Comm, bounds Bounds, mine *formats.Dense[T],
 	f func(rows *formats.Dense[T]) error) error {
 	item := mine.Cols * sizeOf[T]()
@@ -54,8 +54,8 @@ func Collect[T formats.Value](c comm.Comm, bounds Bounds, mine *formats.Dense[T]
 	return comm.Agree(c, failed, nil)
 }
 
-// Scatter gives every rank the rows of a matrix that bounds say; rank 0 has all of it, in all, which is nil on the
-// others. It is row-major, and has cols columns.
+// Scatter sends every rank its rows of a matrix, as bounds says. On rank 0, all is the whole matrix; on the others it
+// is nil. The result is row-major and has cols columns.
 func Scatter[T formats.Value](c comm.Comm, bounds Bounds, all *formats.Dense[T], cols int) (*formats.Dense[T], error) {
 	lo, hi := bounds.Range(c.Rank())
 	mine := formats.NewDense[T](hi-lo, cols)

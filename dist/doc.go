@@ -2,15 +2,15 @@
 // a device of its own (package comm).
 //
 // Each rank holds a Share of A, consecutive rows of about as many entries as the others have (Balance), and the rows of
-// B and C that its Plan names. Prepare finds out once which rows of B the columns of a share need, and who has them.
-// Plan.Run exchanges only those, between GPUs by NCCL (Options.Via), while the device multiplies the rows of A that
-// need none of them; where nearly all rows are needed, all are gathered. This is the 1D algorithm with sparsity-aware
-// communication. Multiply does it for matrices in the host's memory.
+// B and C that its Plan names. Prepare finds out once which rows of B the columns of a share need, and which ranks have
+// them (the halo). Plan.Run exchanges only those rows, between GPUs by NCCL (Options.Via). Meanwhile the device
+// multiplies the rows of A that do not need them. If nearly all rows of B are needed, all ranks gather all rows. This
+// is the 1D algorithm with sparsity-aware communication. Multiply does it for matrices in the host's memory.
 //
 // # The same bits on any number of ranks
 //
-// In reproducible mode C has the bits that one process computes, and in fast mode too with format csr, which "auto"
-// takes, on devices of one kind. For the same bits,
+// In reproducible mode C has the same bits as in one process. In fast mode it has them with format csr, which "auto"
+// chooses, on devices of one kind. The reasons are:
 //
 //   - the columns of a share are renumbered in ascending order of the whole matrix's, with the rank's own rows of B in
 //     place among those that it receives, so that every row is summed in the same order;

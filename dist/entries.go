@@ -9,10 +9,11 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// FromEntries sends entries to the ranks that hold their rows, and returns each rank's share, of about as many rows as
-// the others'; Balance makes that as many entries. e has the size of the whole matrix on all ranks, and any of its
-// entries. Entries at the same place are added as formats.SumDuplicates says, in the order in which they are listed by
-// rank 0, rank 1 and so on; merged is how many on this rank went into another. e is not needed afterwards.
+// FromEntries sends entries to the ranks that hold their rows, and returns each rank's share. All have about the same
+// number of rows; Balance makes them have about the same number of entries. On each rank e has the size of the whole
+// matrix and any of its entries. Entries at the same place are added as with formats.SumDuplicates, in the order of
+// rank 0's list, rank 1's and so on; merged is the number of this rank's entries that were added to others. e must not
+// be used afterwards.
 func FromEntries[T formats.Value](c comm.Comm, e *formats.COO[T]) (s Share[T], merged int64, err error) {
 	size := []int64{int64(e.Rows), int64(e.Cols), -int64(e.Rows), -int64(e.Cols)}
 	if err := c.AllReduce(size, comm.Max); err != nil {
@@ -84,8 +85,8 @@ func toOwners[T plain](c comm.Comm, s []T, owner []int32, sent, received []comm.
 	return out, exchangeSlices(c, ordered, sent, out, received)
 }
 
-// Transpose returns the ranks' shares of the transpose of a matrix, of about as many rows each; Balance makes that as
-// many entries. s is not needed afterwards.
+// Transpose returns the ranks' shares of the transpose of a matrix. All have about the same number of rows; Balance
+// makes them have about the same number of entries. s must not be used afterwards.
 func Transpose[T formats.Value](c comm.Comm, s Share[T]) (Share[T], error) {
 	rows, err := s.bounds(c)
 	if err != nil {

@@ -88,7 +88,7 @@ func follow(counts []int64) []comm.Part {
 	return comm.Follow(ns...)
 }
 
-// Exchange is how rows of B are brought to the ranks that need them.
+// Exchange is the way in which rows of B are sent to the ranks that need them.
 type Exchange int
 
 // The ways to exchange.

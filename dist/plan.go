@@ -20,7 +20,7 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Options say how to prepare.
+// Options are the options of Prepare.
 type Options struct {
 	// Multiply are the options that each rank prepares its share with. Of its fields, Format, Precision, Cols, Mode, P and
 	// Variant may be set; Precision must be stored as the share's elements are. All ranks give the same.
@@ -34,9 +34,9 @@ type Options struct {
 	Via comm.DeviceComm
 }
 
-// Plan is a rank's share of A on its device, and what it takes to multiply with it together with the other ranks. Its
-// methods are those of spmm.Plan; all but Info, Held, Shares, Memory, Reproduced and Close are collective. One
-// goroutine at a time may use it. After an error of a product ranks are out of step: the job is to be aborted.
+// Plan is a rank's share of A on its device, prepared to multiply together with the other ranks. Its methods are those
+// of spmm.Plan. All but Info, Held, Shares, Memory, Reproduced and Close are collective. One goroutine at a time may
+// use it. After an error of a product ranks are out of step, and the job must be aborted.
 type Plan struct {
 	c        comm.Comm
 	dev      *device.Device
@@ -73,8 +73,8 @@ type Info struct {
 	Sent   int64  // rows of B that are sent
 }
 
-// Prepare plans products with a matrix. Every rank gives its share of it and a device; ranks may share a device. It is
-// collective. The share may be changed or dropped afterwards. An error that one rank has is an error on all.
+// Prepare plans products with a matrix. Every rank gives its share of the matrix, and a device; ranks may share a
+// device. It is collective: if one rank has an error, all return one. The share may be changed or dropped afterwards.
 func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device, s Share[T], o Options) (*Plan,
 	error) {
 	rows, err := s.bounds(c)
@@ -182,13 +182,13 @@ func (p *Plan) parts() []*part {
 	return append([]*part{p.inner}, p.outer...)
 }
 
-// Held returns the rows of B that each rank holds: products take this rank's.
+// Held returns the rows of B that each rank holds. Products take this rank's rows.
 func (p *Plan) Held() Bounds { return p.held }
 
 // Shares returns the rows of A and C that each rank holds.
 func (p *Plan) Shares() Bounds { return p.rows }
 
-// Info tells what was planned on this rank.
+// Info returns a description of the plan on this rank.
 func (p *Plan) Info() Info {
 	i := Info{Gather: p.x.gather, Via: p.x.via.Name(), Halo: int64(p.x.halo), Sent: int64(p.x.sending)}
 	if p.inner != nil {
@@ -207,12 +207,12 @@ func (p *Plan) Info() Info {
 	return i
 }
 
-// Reproduced returns the precision of the last product in reproducible mode, and whether it was found by AutoP to lose
+// Reproduced returns the precision of the last product in reproducible mode, and whether AutoP found that it loses
 // nothing.
 func (p *Plan) Reproduced() (bits int, lossless bool) { return p.mode.last() }
 
-// Memory returns the bytes that products by n columns take besides A, B and C, of the device's memory and of the
-// host's. The CPU's devices have theirs in the host's.
+// Memory returns the bytes that products with n columns take besides A, B and C: in the device's memory and in the
+// host's. For CPU devices all are in the host's.
 func (p *Plan) Memory(n int) (device, host int64) {
 	const elements = 8 // the lines of tensors are multiples of as many
 	wide := int64(n+elements-1) / elements * elements
@@ -239,9 +239,9 @@ func (p *Plan) Memory(n int) (device, host int64) {
 	return device, host
 }
 
-// SetValues makes the elements of a tensor on the plan's device the values of this rank's entries, in the order in
-// which its share had them: the pattern stays, and nothing is exchanged or chosen again. values is 1×NNZ or NNZ×1, of
-// the share's type, row-major in one block. It is collective. The values go through the host's memory.
+// SetValues replaces the values of this rank's entries by the elements of a tensor on the plan's device, in the order
+// of the share's entries. The pattern stays, and the format is not chosen again. values is 1×NNZ or NNZ×1, of the
+// share's element type, row-major in one block. It is collective. The values go through the host's memory.
 func (p *Plan) SetValues(ctx context.Context, values spmm.Operand) error {
 	t := access.Tensor(values)
 	var err error
@@ -273,7 +273,7 @@ func setTensor[T formats.Value](ctx context.Context, p *Plan, t *tensor.Tensor) 
 	return SetValues(ctx, p, d.Data)
 }
 
-// SetValues is Plan.SetValues for values in the host's memory, which may be changed or dropped afterwards.
+// SetValues is Plan.SetValues for values in the host's memory. They may be changed or dropped afterwards.
 func SetValues[T formats.Value](ctx context.Context, p *Plan, values []T) error {
 	var err error
 	if nnz := p.rowPtr[len(p.rowPtr)-1]; formats.TypeOf[T]() != p.elements || int64(len(values)) != nnz {

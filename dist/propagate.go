@@ -15,8 +15,9 @@ import (
 	"github.com/spmmrun/spmm/internal/rowcopy"
 )
 
-// Normalisation is how a graph's adjacency matrix A is scaled before it is propagated along. Degrees d are sums of the
-// magnitudes of a row's values, in float64 in the order of the columns; entries at one place are added before.
+// Normalisation is how the adjacency matrix A of a graph is scaled for propagation. The degree d of a vertex is the sum
+// of the magnitudes of its row's values, in float64 in the order of the columns. Entries at the same place are added
+// first.
 type Normalisation int
 
 // The normalisations.
@@ -26,8 +27,7 @@ const (
 	Symmetric                      // D^-½·(A+I)·D^-½, D of A+I: every vertex is its own neighbour
 )
 
-// Normalise returns the ranks' shares of a square matrix normalised. The values do not depend on how many ranks there
-// are.
+// Normalise returns the ranks' shares of a normalised square matrix. The values do not depend on the number of ranks.
 func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32], error) {
 	rows, err := s.bounds(c)
 	if err != nil {
@@ -104,9 +104,9 @@ func everywhere(c comm.Comm, rows Bounds, mine []float64) ([]float64, error) {
 	return out, nil
 }
 
-// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three
-// are this rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that
-// ranks exchange.
+// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. x, x0 and
+// y are this rank's rows on its device. y is the x of the next step, so that only the rows that ranks exchange leave
+// the device.
 func Step(ctx context.Context, p *Plan, restart float64, x, x0, y spmm.Operand) (Timing, error) {
 	from, to := access.Tensor(x0), access.Tensor(y)
 	if err := p.fitTensors(from, to); err != nil {

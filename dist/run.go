@@ -21,7 +21,7 @@ import (
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
-// Timing is how a rank spent a product, and what it moved.
+// Timing says how long each step of a product took on a rank, and how many bytes it exchanged.
 type Timing struct {
 	spmm.Timing               // Host is how long the call took; Device is 0
 	Copy        time.Duration // of B and C between the host and the device, by Multiply
@@ -34,9 +34,9 @@ type Timing struct {
 	Sent, Received int64 // bytes of B, to and from other ranks
 }
 
-// Multiply computes this rank's rows of c = alpha·A·b + beta·c for data in the host's memory: b and c are row-major,
-// with the rows that Held and Shares say, and as many columns on all ranks. c is not read where beta is 0. They are
-// copied to the device and back; see Plan.Run, which says what an Epilogue may be.
+// Multiply computes this rank's rows of c = alpha·A·b + beta·c for matrices in the host's memory, which it copies to
+// the device and back. b and c are row-major; their rows are those of Held and Shares, and all ranks have the same
+// number of columns. c is not read if beta is 0. Plan.Run describes the Epilogue.
 func Multiply[T formats.Value](ctx context.Context, p *Plan, alpha float64, b *formats.Dense[T], beta float64,
 	c *formats.Dense[float32], e ...spmm.Epilogue) (Timing, error) {
 	start := time.Now()
@@ -119,19 +119,20 @@ func newTensor(dev *device.Device, rows, cols int, t dtype.Type) (*tensor.Tensor
 	return tensor.New(dev, tensor.Shape{Rows: rows, Cols: cols, Type: t})
 }
 
-// Run computes this rank's rows of c = alpha·A·b + beta·c for tensors on the plan's device, row-major in one block, as
-// spmm.NewTensor makes them: b of the share's type and c of float32, with the rows that Held and Shares say and as many
-// columns on all ranks. Nothing but the rows that ranks exchange leaves the device. c is not read where beta is 0.
+// Run computes this rank's rows of c = alpha·A·b + beta·c. The operands are tensors on the plan's device, row-major in
+// one block, as spmm.NewTensor makes them. b has the share's element type and c float32; their rows are those of Held
+// and Shares, and all ranks have the same number of columns. Only the rows that ranks exchange leave the device. c is
+// not read if beta is 0.
 //
-// At most one Epilogue may be given, the same on all ranks. Its RowBias is a row-major tensor of f32, of this rank's
-// rows and one column.
+// At most one Epilogue may be given, the same on all ranks. Its RowBias is a row-major tensor of float32 with this
+// rank's rows and one column.
 func (p *Plan) Run(ctx context.Context, alpha float64, b spmm.Operand, beta float64, c spmm.Operand,
 	e ...spmm.Epilogue) (Timing, error) {
 	return p.run(ctx, alpha, access.Tensor(b), beta, access.Tensor(c), nil, e)
 }
 
-// Repeat is Run a number of times back to back. It serves to measure: the Timing is the sum of all. With a beta other
-// than 0 each run adds to the last one's c.
+// Repeat is Run `times` times in succession, for measurements. The Timing is the sum of all runs. If beta is not 0,
+// each run adds to the c of the one before.
 func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b spmm.Operand, beta float64, c spmm.Operand,
 	e ...spmm.Epilogue) (sum Timing, err error) {
 	if times < 1 {

@@ -20,10 +20,10 @@ type Share[T formats.Value] struct {
 	A     *formats.CSR[T] // the rows; columns are the whole matrix's
 }
 
-// Bounds say which rows of a matrix each rank holds: rank r those from Bounds[r] to before Bounds[r+1].
+// Bounds says which rows of a matrix each rank holds: rank r has rows Bounds[r] to Bounds[r+1]-1.
 type Bounds []int
 
-// Even cuts n rows into ranges of about equal length.
+// Even cuts n rows into ranges of about equal length, one for each rank.
 func Even(n, ranks int) Bounds {
 	b := make(Bounds, ranks+1)
 	for r := range b {
@@ -32,10 +32,10 @@ func Even(n, ranks int) Bounds {
 	return b
 }
 
-// Range returns the rows of a rank.
+// Range returns the rows of a rank: lo to hi-1.
 func (b Bounds) Range(rank int) (lo, hi int) { return b[rank], b[rank+1] }
 
-// Rows returns how many rows there are.
+// Rows returns the number of rows of all ranks.
 func (b Bounds) Rows() int { return b[len(b)-1] }
 
 // Owner returns the rank that holds row i.
@@ -89,8 +89,8 @@ func (s Share[T]) bounds(c comm.Comm) (Bounds, error) {
 	return b, comm.Agree(c, wrong, nil)
 }
 
-// FromRoot shares out a matrix that one rank has: a is nil on all others. The result is all of it there and nothing
-// elsewhere; Balance moves the rows.
+// FromRoot returns the shares of a matrix that one rank has; a is nil on all others. That rank's share is the whole
+// matrix, the others have no rows; Balance moves the rows.
 func FromRoot[T formats.Value](c comm.Comm, a *formats.CSR[T]) (Share[T], error) {
 	size := []int64{0, 0, 0} // ranks with a matrix, and its size
 	if a != nil {
@@ -119,15 +119,15 @@ func FromRoot[T formats.Value](c comm.Comm, a *formats.CSR[T]) (Share[T], error)
 	return s, nil
 }
 
-// Balance moves rows between ranks so that each has consecutive ones of about as many entries, where each row counts as
-// one more. s is not needed afterwards.
+// Balance moves rows between ranks so that each has consecutive rows with about the same number of entries. For this,
+// each row counts as one more entry. s must not be used afterwards.
 func Balance[T formats.Value](ctx context.Context, c comm.Comm, s Share[T]) (Share[T], error) {
 	return BalanceBySpeed(ctx, c, s, 1)
 }
 
-// BalanceBySpeed is Balance for ranks whose devices differ: entries are in proportion to speed, a positive number of
-// each rank's own, such as the entries that its device is predicted to multiply a second. So all are predicted to take
-// as long.
+// BalanceBySpeed is Balance for ranks with different devices: the number of entries is in proportion to speed. That is
+// a positive number of each rank, for example the entries that its device is predicted to multiply in a second. So all
+// ranks are predicted to take equally long.
 func BalanceBySpeed[T formats.Value](ctx context.Context, c comm.Comm, s Share[T], speed float64) (Share[T], error) {
 	from, err := s.bounds(c)
 	if err != nil {

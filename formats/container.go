@@ -34,8 +34,8 @@ type Elem interface {
 	uint8 | uint32 | int32 | int64 | half.F16 | half.BF16 | float32 | float64
 }
 
-// Fields are a matrix's numbers and arrays, by the names they have in files. Pointers are to the matrix's own fields,
-// so that the matrix can be read and set through them.
+// Fields are a matrix's numbers and arrays, under their names in files. The pointers point into the matrix, so that it
+// can be read and set through them.
 type Fields struct {
 	Version    int // of the arrays; it changes with what they mean
 	Oldest     int // the earliest version that is still read; 0: none but Version
@@ -55,7 +55,8 @@ type Field struct {
 	since int // the version that it came with; files of earlier ones do not have it
 }
 
-// Since says which version introduced an array. In files of earlier versions it is empty.
+// Since returns the field with the version that introduced its array. In files of earlier versions the array is
+// missing, and becomes empty.
 func (f Field) Since(version int) Field {
 	f.since = version
 	return f
@@ -77,7 +78,7 @@ func NewField[E Elem](name string, array *[]E) Field {
 	}
 }
 
-// NewContainer returns a matrix as a file holds it, sharing its arrays.
+// NewContainer returns a matrix as a container, which shares its arrays.
 func NewContainer(e Encoded) *Container {
 	f := e.Fields()
 	c := &Container{
@@ -91,7 +92,7 @@ func NewContainer(e Encoded) *Container {
 }
 
 // Clone returns a copy of a matrix in its own format that shares no memory with it. The matrix must be a pointer, as
-// those of this package and the ones below it are.
+// all matrices of this package and those below it are.
 func Clone(e Encoded) Encoded {
 	if d, ok := e.(interface{ clone() Encoded }); ok {
 		return d.clone()
@@ -130,7 +131,7 @@ func cloned(data any) any {
 	return slices.Clone(data.([]float32))
 }
 
-// OptionsOf returns the parameters of its format that a matrix was encoded with.
+// OptionsOf returns the options with which a matrix was encoded, as Format.Encode takes them.
 func OptionsOf(e Encoded) map[string]int {
 	options := map[string]int{}
 	for name, n := range e.Fields().Options {

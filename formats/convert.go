@@ -27,8 +27,8 @@ func convert[D, S Value](a *CSR[S]) *CSR[D] {
 	return out
 }
 
-// ConvertTo is Convert to elements stored as t (F16, BF16, F32 or F64; TF32 means F32). It panics if no matrix
-// is stored as t.
+// ConvertTo is Convert for an element type that is known at run time: F16, BF16, F32 or F64; TF32 means F32. It panics
+// for any other type.
 func ConvertTo(a Sparse, t dtype.Type) Sparse {
 	switch t.Storage() {
 	case dtype.F16:

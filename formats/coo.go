@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Duplicates says how several entries at one place are treated.
+// Duplicates says what happens to several entries with the same row and column.
 type Duplicates uint8
 
 const (
@@ -25,9 +25,9 @@ const (
 // grain is the number of entries worth a goroutine.
 const grain = 1 << 15
 
-// ToCSR returns a as CSR: entries sorted by row and column, duplicates treated as dup says. It takes
-// time linear in entries and rows, plus a sort of the rows whose columns do not ascend already.
-// The error names the first entry that is out of range, or the place of a refused duplicate.
+// ToCSR returns a as CSR: entries sorted by row and column, duplicates treated as dup says. It takes time linear in
+// entries and rows, plus a sort of the rows whose columns do not ascend already. The error names the first entry that
+// is out of range, or the place of a refused duplicate.
 func (a *COO[T]) ToCSR(dup Duplicates) (*CSR[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -54,9 +54,9 @@ func (a *COO[T]) ToCSR(dup Duplicates) (*CSR[T], error) {
 	return out, nil
 }
 
-// NewCSR makes a matrix of the three arrays, which it takes over. Unlike in a valid CSR, the columns of
-// a row may come in any order and more than once; they are sorted, and duplicates treated as dup says.
-// The error is Validate's.
+// NewCSR makes a matrix of three arrays, which belong to it afterwards. Unlike in a valid CSR, the columns of a row may
+// come in any order and more than once: they are sorted, and duplicates treated as dup says. Errors are those of
+// Validate.
 func NewCSR[T Value](rows, cols int, ptr []int64, idx []int32, val []T, dup Duplicates) (*CSR[T], error) {
 	a := &CSR[T]{Rows: rows, Cols: cols, RowPtr: ptr, ColIdx: idx, Val: val}
 	if err := a.checkShape(); err != nil {

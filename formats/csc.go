@@ -18,7 +18,7 @@ type CSC[T Value] struct {
 	Val        []T
 }
 
-// ByColumns tells whether a matrix is a *CSC of some type.
+// ByColumns reports whether a matrix is a *CSC of some type.
 func ByColumns(a Encoded) bool { return a.Format() == cscName }
 
 const cscName = "csc"
@@ -26,7 +26,7 @@ const cscName = "csc"
 // Format returns "csc".
 func (a *CSC[T]) Format() string { return cscName }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (a *CSC[T]) Dims() (rows, cols int) { return a.Rows, a.Cols }
 
 // NNZ returns the number of stored entries.
@@ -42,13 +42,14 @@ func (a *CSC[T]) Transpose() *CSR[T] {
 
 func (a *CSC[T]) transposed() Encoded { return a.Transpose() }
 
-// CSR returns a by rows: CSR.Transpose of its transpose.
+// CSR returns a in CSR: the transpose of its transpose.
 func (a *CSC[T]) CSR() *CSR[T] { return a.Transpose().Transpose() }
 
-// Sparse is CSR.
+// Sparse returns the result of CSR.
 func (a *CSC[T]) Sparse() Sparse { return a.CSR() }
 
-// Validate reports the first thing wrong with a. It names columns as the rows of the transpose, which its arrays are.
+// Validate reports the first thing wrong with a. The error calls columns rows, because it is that of the transpose in
+// CSR.
 func (a *CSC[T]) Validate() error {
 	if err := a.Transpose().Validate(); err != nil {
 		return fmt.Errorf("transposed, as csc is stored: %w", err)
@@ -64,7 +65,7 @@ func (a *CSC[T]) Fields() Fields {
 	}
 }
 
-// PanelRows returns the number of rows, at least 1: they are one panel.
+// PanelRows returns the number of rows, at least 1: all rows are one panel.
 func (a *CSC[T]) PanelRows() int { return max(1, a.Rows) }
 
 // PanelCols appends the columns that have entries to dst.

@@ -36,8 +36,8 @@ func packDense[T Value](a *CSR[T], _ map[string]int) (Encoded, error) {
 	return d.clone(), nil
 }
 
-// Full returns a, which must store every element, as a dense matrix in row-major order that shares its values. It is
-// ErrNotFull, with the first row that lacks an element, for any other.
+// Full returns a matrix that stores every element as a dense matrix in row-major order, which shares its values. For
+// any other matrix the error wraps ErrNotFull and names the first row that lacks an element.
 func (a *CSR[T]) Full() (*Dense[T], error) {
 	if err := a.checkShape(); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (a *CSR[T]) Full() (*Dense[T], error) {
 	return &Dense[T]{Rows: a.Rows, Cols: a.Cols, LD: a.Cols, Data: a.Val}, nil
 }
 
-// DenseTo returns a dense matrix with elements stored as t (F16, BF16, F32 or F64; TF32 means F32), converted by
-// ConvertDense if necessary. A matrix in another format is returned unchanged.
+// DenseTo is ConvertDense for an element type that is known at run time: F16, BF16, F32 or F64; TF32 means F32. It
+// returns the matrix itself if that has the type already, or another format.
 func DenseTo(a Encoded, t dtype.Type) Encoded {
 	if a.Format() != denseName || a.Type() == t.Storage() {
 		return a
@@ -87,7 +87,7 @@ func denseTo[T Value](d *Dense[T], t dtype.Type) Encoded {
 // Format returns "dense".
 func (d *Dense[T]) Format() string { return denseName }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (d *Dense[T]) Dims() (rows, cols int) { return d.Rows, d.Cols }
 
 // NNZ returns the number of elements.
@@ -136,16 +136,16 @@ func (d *Dense[T]) clone() Encoded {
 	return &c
 }
 
-// WithValues returns the matrix of d's size with these elements, row after row, whose memory it shares. There must be
-// NNZ of them.
+// WithValues returns a row-major matrix of d's size with these elements, whose memory it shares. There must be NNZ
+// values.
 func (d *Dense[T]) WithValues(values []T) Encoded {
 	return &Dense[T]{Rows: d.Rows, Cols: d.Cols, LD: d.Cols, Data: values}
 }
 
-// WithoutValues returns the matrix of d's size that has no elements, and is not valid: it serves WithValues alone.
+// WithoutValues returns a matrix of d's size without elements. The result is not valid; it is only for WithValues.
 func (d *Dense[T]) WithoutValues() Encoded { return d.WithValues(nil) }
 
-// Fields names the array: "values", the rows of d one after the other: a copy if d has another layout.
+// Fields names the array: "values", the elements row by row. It is a copy if d has another layout.
 func (d *Dense[T]) Fields() Fields {
 	if d.ColMajor || d.LD != d.Cols || len(d.Data) != d.Rows*d.Cols {
 		d = d.Compact()

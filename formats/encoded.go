@@ -50,7 +50,7 @@ type Option struct {
 	Usage   string
 }
 
-// Detail is a further figure of a format for a matrix, under the name that its paper uses.
+// Detail is a figure that a format reports of a matrix, under the name that its paper uses.
 type Detail struct {
 	Name  string
 	Value float64
@@ -63,9 +63,9 @@ const MaxSlots = min(math.MaxUint32, math.MaxInt>>3)
 // ErrTooLarge is wrapped by the errors of formats in which a matrix would exceed MaxSlots.
 var ErrTooLarge = errors.New("matrix too large")
 
-// MostlyEmpty tells whether a large matrix has hardly any entries compared with the slots (values, words of a mask)
-// that a format would store because of its size. Formats refuse it as ErrTooLarge: a file of a few bytes must not take
-// all memory.
+// MostlyEmpty reports whether a large matrix has hardly any entries compared with the slots (values, words of a mask)
+// that a format would store because of its size. Formats refuse such a matrix with ErrTooLarge, because a file of a few
+// bytes must not take all memory.
 func MostlyEmpty(slots, nnz int64) bool {
 	const many, most = 1 << 28, 256 // slots of a matrix; slots for an entry
 	return slots > many && slots/most > nnz
@@ -98,9 +98,9 @@ var CSRFormat = Format{
 	New:  NewOf64[CSR[half.F16], CSR[half.BF16], CSR[float32], CSR[float64]],
 }
 
-// ByType makes one function of three, which take the same matrix with elements of type F16, BF16 and float32: usually
-// instances of one generic function. A matrix of another format is an error, and so is one of float64: use ByType64 for
-// that.
+// ByType joins three functions into one, which calls the one for the element type of its argument: F16, BF16 or
+// float32. They are usually instances of one generic function. The result is an error for a matrix in another format
+// and for one of float64; see ByType64.
 func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error),
 	f32 func(C, O) (R, error)) func(Encoded, O) (R, error) {
 	return func(m Encoded, o O) (R, error) {

@@ -1,8 +1,8 @@
 // Package formats holds matrices: COO and CSR are sparse, Dense is dense. Kernels also multiply by a Dense, as format
 // "dense".
 //
-// It is pure Go and knows no GPU. Each sparse format that kernels read has a package below this one (cvse), and so has
-// each file format (mtx, smtx, npy).
+// The package is pure Go and needs no GPU. Each sparse format that kernels read has a package below this one, such as
+// cvse, and so has each file format: mtx, smtx, npy, safetensors.
 package formats
 
 import (
@@ -61,9 +61,9 @@ type Stats struct {
 	Slots       int64   // value slots stored, padding included
 	Fill        float64 // nnz over Slots; 1 when nothing is padded, 0 for an empty matrix
 	MACs        int64   // multiply-adds executed for each column of B
-	Gathers     int64   // rows of B fetched: one for each stored column index, or
-	Staged      bool    // whole blocks of B through shared memory, whatever rows of A share
-	Longest     int64   // most rows of B that one workgroup fetches one after another; 0: all about as many
+	Gathers     int64   // rows of B fetched: one for each stored column index
+	Staged      bool    // B is fetched in whole blocks through shared memory: Gathers counts the rows of these
+	Longest     int64   // most rows of B that one workgroup fetches one after another; 0: all fetch about as many
 	// a workgroup that would fetch more is split, and another launch adds the partial sums; 0: none, or unknown
 	Cut int64
 }

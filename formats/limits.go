@@ -10,10 +10,10 @@ import (
 // ErrMemory is wrapped by the errors of matrices that need more than Limits.Bytes.
 var ErrMemory = errors.New("beyond the limit")
 
-// Limits bound the matrices that readers and generators make. A field that is 0 takes its default.
+// Limits bound the matrices that readers and generators make. A field that is 0 has its default.
 //
-// Row pointers are the one array whose size a header alone determines. Unless Rows is set, a sparse
-// matrix may have 2²⁴ rows, and 64 more for each entry that it really has.
+// Row pointers are the only array whose size depends on a header alone. Unless Rows is set, a sparse matrix may
+// therefore have at most 2²⁴ rows and 64 more for each entry.
 type Limits struct {
 	Rows, Cols int64 // default MaxDim
 	NNZ        int64 // stored entries; default 2³³
@@ -87,8 +87,8 @@ func (l Limits) CheckDims(rows, cols int64) error {
 	return nil
 }
 
-// ReadingBytes returns the Bytes to set so that reading a file takes at most that much memory at any time: readers that
-// sort entries need up to two and a half times the memory of the result.
+// ReadingBytes returns the value of Limits.Bytes with which reading a file takes at most this much memory at any time.
+// Readers that sort entries need up to two and a half times the memory of the result.
 func ReadingBytes(memory int64) int64 { return max(1, memory/5*2) }
 
 // CSRBytes returns the memory of a CSR[float32] of that size.

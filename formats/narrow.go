@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// Loss counts what narrowing float64 values to a shorter type did to them. A value is counted in at most one of the
-// counts below Values.
+// Loss counts the effects of rounding float64 values to a shorter type. A value is in at most one of the counts below
+// Values.
 type Loss struct {
 	Values     int64 // how many were narrowed
 	Rounded    int64 // became a neighbour that is a normal number
@@ -26,10 +26,10 @@ type Loss struct {
 	MaxError float64
 }
 
-// Exact reports whether every value is the same as before.
+// Exact reports whether no value was changed.
 func (l Loss) Exact() bool { return l.Rounded+l.Subnormal+l.Zeroed+l.Overflowed == 0 }
 
-// Add counts the values of o too.
+// Add adds the counts of o.
 func (l *Loss) Add(o Loss) {
 	l.Values += o.Values
 	l.Rounded += o.Rounded
@@ -40,7 +40,7 @@ func (l *Loss) Add(o Loss) {
 	l.MaxError = max(l.MaxError, o.MaxError)
 }
 
-// String says in words what was lost: "1000 values: 312 rounded, 2 became infinite (relative error up to 5.9e-08)".
+// String describes the loss: "1000 values: 312 rounded, 2 became infinite (relative error up to 5.9e-08)".
 func (l Loss) String() string {
 	var what []string
 	for _, c := range []struct {

@@ -13,9 +13,9 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Prune returns the elements of largest magnitude as a sparse matrix: round(keep·Rows·Cols) of them, keep being from 0
-// to 1, except that zeros are never entries. Of elements of equal magnitude the first in row-major order are kept; a
-// NaN is larger than all others. Package nm prunes to patterns of N in M.
+// Prune returns the elements of largest magnitude as a sparse matrix: round(keep·Rows·Cols) of them, where keep is from
+// 0 to 1. Zeros are never entries. Among elements of equal magnitude the first in row-major order are kept. A NaN
+// counts as larger than all other elements. Package nm prunes to N:M patterns.
 func (d *Dense[T]) Prune(keep float64) (*CSR[T], error) {
 	if !(keep >= 0 && keep <= 1) {
 		return nil, fmt.Errorf("keeping a share of %v: want 0 to 1", keep)

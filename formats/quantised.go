@@ -55,7 +55,7 @@ var QuantisedFormat = Format{
 	New: func(t dtype.Type) Encoded { return &Quantised{Kind: t} },
 }
 
-// Level returns the number that a value q of 8 bits stands for, without its scale.
+// Level returns the number that an 8-bit value q stands for, without its scale.
 func Level(kind dtype.Type, q uint8) float32 {
 	if kind == dtype.E4M3 {
 		return half.E4M3(q).Float32()
@@ -63,7 +63,7 @@ func Level(kind dtype.Type, q uint8) float32 {
 	return float32(int8(q))
 }
 
-// Levels returns the levels of all values of 8 bits.
+// Levels returns the levels of all 256 values of 8 bits.
 func Levels(kind dtype.Type) *[256]float32 {
 	var all [256]float32
 	for q := range all {
@@ -75,10 +75,10 @@ func Levels(kind dtype.Type) *[256]float32 {
 // Groups returns the number of scales of a row.
 func (m *Quantised) Groups() int { return (m.Cols-1)/ScaleCols + min(1, m.Cols) }
 
-// Scale returns the scale of a column in a row.
+// Scale returns the scale of the element at a row and column.
 func (m *Quantised) Scale(row, col int) float32 { return m.Scales[row*m.Groups()+col/ScaleCols] }
 
-// Levels returns the matrix without its scales, sharing its pattern. All its values are exact.
+// Levels returns the matrix without its scales, sharing its pattern. The values are exact.
 func (m *Quantised) Levels() *CSR[half.F16] {
 	var table [256]half.F16
 	for q, x := range Levels(m.Kind) {
@@ -104,7 +104,7 @@ func (m *Quantised) Float32() *CSR[float32] {
 	return a
 }
 
-// RowRange returns rows lo to hi-1 as a matrix of their own, which shares all but the row pointers.
+// RowRange returns rows lo to hi-1 as a matrix, which shares all arrays but the row pointers.
 func (m *Quantised) RowRange(lo, hi int) *Quantised {
 	first, last := m.RowPtr[lo], m.RowPtr[hi]
 	out := &Quantised{
@@ -120,7 +120,7 @@ func (m *Quantised) RowRange(lo, hi int) *Quantised {
 // Format returns "quantised".
 func (m *Quantised) Format() string { return quantisedName }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Quantised) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // NNZ returns the number of stored entries.
@@ -129,7 +129,7 @@ func (m *Quantised) NNZ() int64 { return int64(len(m.Q)) }
 // Type returns Kind.
 func (m *Quantised) Type() dtype.Type { return m.Kind }
 
-// Sparse returns Float32. It is exact where scales are powers of two, or have no more than 17 significant bits.
+// Sparse returns the result of Float32. It is exact if scales are powers of two or have at most 17 significant bits.
 func (m *Quantised) Sparse() Sparse { return m.Float32() }
 
 // Fields names the arrays: "rowptr", "colidx", "values" and "scales".
@@ -152,7 +152,7 @@ func (m *Quantised) PanelCols(dst []uint32, p int) []uint32 {
 	return dst
 }
 
-// Stats returns the arrays' size.
+// Stats returns the size of the arrays.
 func (m *Quantised) Stats() Stats {
 	n := int64(len(m.Q))
 	s := Stats{StoredBytes: 8*int64(len(m.RowPtr)) + 5*n + 4*int64(len(m.Scales)), Slots: n, MACs: n, Gathers: n}
@@ -197,11 +197,11 @@ func validScale(s float32) bool {
 	return a == 0 || a >= MinScale && a <= MaxScale
 }
 
-// Quantise rounds a matrix to values of 8 bits, of kind dtype.S8 or dtype.E4M3, and reports the loss. In each row the
-// largest magnitude of ScaleCols columns becomes the largest value, 127 or 448. If a power of two as scale keeps all of
-// them exactly, it is used instead. Values are rounded to nearest, ties to even. The result shares a's pattern.
-// Infinities, NaN, and magnitudes beyond MaxScale times the largest value are errors; a matrix of more than MaxSlots
-// scales, or one that is MostlyEmpty compared with them, is ErrTooLarge.
+// Quantise rounds a matrix to 8-bit values, of kind dtype.S8 or dtype.E4M3, and reports the loss. For each row and
+// ScaleCols columns it chooses the scale so that the largest magnitude becomes the largest value, 127 or 448. If a
+// power of two as scale keeps all values exactly, it is used instead. Values are rounded to nearest, ties to even. The
+// result shares a's pattern. Infinities, NaN, and magnitudes beyond MaxScale times the largest value are errors. The
+// error wraps ErrTooLarge if there are more than MaxSlots scales, or if the matrix is MostlyEmpty compared with them.
 func Quantise(a Sparse, kind dtype.Type) (*Quantised, Loss, error) {
 	if kind != dtype.S8 && kind != dtype.E4M3 {
 		return nil, Loss{}, fmt.Errorf("quantised: values of %v: want s8 or e4m3", kind)
@@ -307,7 +307,7 @@ func scaleOf(val []float32, kind dtype.Type) (float32, error) {
 	return max(float32(most/largest(kind)), MinScale), nil
 }
 
-// exactly tells whether all values are kept by a scale.
+// exactly reports whether all values are kept by a scale.
 func exactly(val []float32, scale float64, kind dtype.Type) bool {
 	if scale < MinScale || scale > MaxScale {
 		return false
@@ -329,9 +329,9 @@ func nearest(x float64, kind dtype.Type) uint8 {
 	return uint8(int8(math.RoundToEven(max(-127, min(127, x)))))
 }
 
-// NewQuantised makes a matrix from the elements of a dense one, row after row, and scaleRows×scaleCols scales for
-// blocks of it: 1×1 for all, rows×1 for each row, rows×⌈cols/128⌉, or ⌈rows/128⌉×⌈cols/128⌉ for blocks of 128×128.
-// Zeros are left out, unless all is set. This is how checkpoints hold quantised weights.
+// NewQuantised makes a matrix from the elements q of a dense one, row by row, and scaleRows×scaleCols scales of its
+// blocks: 1×1 (one scale for all), rows×1 (one for each row), rows×⌈cols/128⌉, or ⌈rows/128⌉×⌈cols/128⌉ (blocks of
+// 128×128). Zeros are no entries, unless all is set. Checkpoints hold quantised weights in this way.
 func NewQuantised(kind dtype.Type, rows, cols int, q []uint8, scales []float32, scaleRows, scaleCols int,
 	all bool) (*Quantised, error) {
 	if err := checkDims(rows, cols); err != nil {

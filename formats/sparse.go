@@ -51,7 +51,7 @@ const csrName = "csr"
 // Format returns "csr".
 func (a *CSR[T]) Format() string { return csrName }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (a *CSR[T]) Dims() (rows, cols int) { return a.Rows, a.Cols }
 
 // NNZ returns the number of stored entries.

@@ -8,8 +8,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Transpose returns the transpose of a matrix in any format, in CSR, or for a *Dense as a *Dense. The transposes of a
-// *CSC and of a *Dense share its arrays; that of a *CSR is CSR.Transpose's; any other matrix is decoded first. The
+// Transpose returns the transpose of a matrix in any format: of a *Dense as a *Dense, else in CSR. The transposes of a
+// *CSC and of a *Dense share its arrays. A *CSR is transposed by CSR.Transpose; any other matrix is decoded first. The
 // arrays must be valid.
 func Transpose(a Encoded) Encoded {
 	if c, ok := a.(interface{ transposed() Encoded }); ok {
@@ -20,8 +20,8 @@ func Transpose(a Encoded) Encoded {
 
 func transposed[T Value](a *CSR[T]) Encoded { return a.Transpose() }
 
-// Transpose returns aᵀ. It uses all cores and takes time linear in entries, rows and columns. In addition to the result
-// it needs a counter of 4 bytes for each column and core, or for each column alone where columns have few entries.
+// Transpose returns aᵀ. It uses all cores and takes time linear in entries, rows and columns. Besides the result it
+// needs 4 bytes for each column and core, or for each column if columns have few entries.
 func (a *CSR[T]) Transpose() *CSR[T] {
 	out := &CSR[T]{
 		Rows: a.Cols, Cols: a.Rows,

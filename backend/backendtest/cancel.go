@@ -19,11 +19,11 @@ var cancelling = []subtest{
 }
 
 // long is how long the launches take that are cancelled, on a device that nobody else uses.
-const long = 2 * time.Second
+var long = 2 * time.Second
 
 // soon is within what time a run ends after its context: far more than the contract says, since the machine may be
 // busy, and far less than a long launch, which may be shorter than it was measured to be on a busy machine.
-const soon = long / 4
+var soon = long / 4
 
 // spinLaunch returns a launch that takes about so long. On a busy machine one measurement may be many times too long,
 // so that the fastest of several, of two lengths, counts.

@@ -92,7 +92,7 @@ var errBufferClosed = fmt.Errorf("cuda: buffer %w", backend.ErrClosed)
 
 func (b *buffer) Size() int64 { return b.size }
 
-// overlaps tells whether two buffers have memory in common.
+// overlaps reports whether two buffers have memory in common.
 func (b *buffer) overlaps(x *buffer) bool {
 	return b.ptr < x.ptr+cu.DevicePtr(x.size) && x.ptr < b.ptr+cu.DevicePtr(b.size)
 }

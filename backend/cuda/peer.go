@@ -19,7 +19,7 @@ import (
 // peerChunk is the bytes that are copied at once; the context is checked in between.
 const peerChunk = 256 << 20
 
-// CanCopyFrom tells whether src is memory of a CUDA device.
+// CanCopyFrom reports whether src is memory of a CUDA device.
 func (b *buffer) CanCopyFrom(src backend.Buffer) bool {
 	s, ok := src.(*buffer)
 	return ok && s != nil

@@ -169,7 +169,7 @@ func (d *device) add(l *backend.Launch) {
 	d.last = l
 }
 
-// writes tells whether launch x may write one of some arguments of y.
+// writes reports whether launch x may write one of some arguments of y.
 func writes(x, y *backend.Launch, args uint32) bool {
 	k := x.Kernel.(*kernel)
 	for i, a := range x.Args {

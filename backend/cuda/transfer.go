@@ -176,7 +176,7 @@ func (d *device) move(ctx context.Context, t *transfer) error {
 	return d.fetch(ctx, t)
 }
 
-// pageLocked tells whether the device copies from and to the host's memory by itself.
+// pageLocked reports whether the device copies from and to the host's memory by itself.
 func (t *transfer) pageLocked() bool {
 	bytes := t.host[:int64(t.lines.Count-1)*t.lines.HostPitch+t.lines.Width]
 	return len(bytes) >= directLeast && driver.PageLocked(bytes)

@@ -23,7 +23,7 @@ const (
 // addresses are those of a buffer: from one on, up to another.
 type addresses struct{ from, to uint64 }
 
-// overlap tells whether the buffer shares addresses with one of others.
+// overlap reports whether the buffer shares addresses with one of others.
 func (s addresses) overlap(others []addresses) bool {
 	for _, t := range others {
 		if s.from < t.to && t.from < s.to {

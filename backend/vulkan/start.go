@@ -170,7 +170,7 @@ func (d *device) submit(w *work) error {
 	return nil
 }
 
-// waitFor tells whether a work is done, after waiting for it so long at most.
+// waitFor reports whether a work is done, after waiting for it so long at most.
 func (d *device) waitFor(w *work, most time.Duration) (done bool, err error) {
 	if !w.running {
 		return true, nil

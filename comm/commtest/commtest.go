@@ -12,8 +12,7 @@ import (
 	"github.com/spmmrun/spmm/comm"
 )
 
-// Check tries all operations on c. Every rank calls it; it returns what is wrong as this rank
-// sees it.
+// Check runs all operations on c. Every rank calls it. It returns the first error that this rank finds.
 func Check(c comm.Comm) error {
 	if err := checkAll(c); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/spmmrun/spmm/comm"
 )
 
-// CheckDevice tries all operations of d, which was made of c, on buffers that alloc makes. Every rank calls it; it
-// returns what is wrong as this rank sees it.
+// CheckDevice runs all operations of d, which was made from c, on buffers that alloc makes. Every rank calls it. It
+// returns the first error that this rank finds.
 func CheckDevice(ctx context.Context, c comm.Comm, d comm.DeviceComm,
 	alloc func(bytes int64) (comm.Buffer, error)) error {
 	x := deviceCheck{ctx, c, d, alloc}

@@ -13,8 +13,8 @@ import (
 // Self returns a Comm of one rank.
 func Self() comm.Comm { return newGroup(1).ranks()[0] }
 
-// Run calls f on size ranks at once, and returns their errors, each with its rank's number. A rank that returns an
-// error, or panics, aborts the others.
+// Run calls f on size ranks at the same time. It returns their errors, each with its rank's number. A rank that returns
+// an error, or panics, aborts the others.
 func Run(size int, f func(comm.Comm) error) error {
 	if size < 1 {
 		return fmt.Errorf("comm/local: %d ranks", size)

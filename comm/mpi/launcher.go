@@ -35,7 +35,7 @@ var launchers = []variables{
 	{"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
 }
 
-// Launcher tells whether the process was started as one of several ranks. It looks at the environment alone.
+// Launcher reports whether the process was started as one of several ranks, and how. It looks only at the environment.
 func Launcher() (Launch, bool) { return launcher(os.Getenv) }
 
 func launcher(env func(string) string) (Launch, bool) {

@@ -45,7 +45,7 @@ func (c *ranks) Alloc(bytes int) ([]byte, func(), error) {
 	}), nil
 }
 
-// isAllocated tells whether memory is Alloc's.
+// isAllocated reports whether memory is Alloc's.
 func isAllocated(b []byte) bool {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	allocated.Lock()

@@ -344,14 +344,14 @@ func (x *Comm) until(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// submitted tells whether operations have gone to the stream.
+// submitted reports whether operations have gone to the stream.
 func (x *Comm) submitted() (bool, error) {
 	busy, err := x.busy()
 	return !busy, err
 }
 
-// busy tells whether NCCL's threads still work on what was called last, or what error they have met: a connection that
-// broke, because another rank has died.
+// busy reports whether NCCL's threads still work on what was called last, or what error they have met: a connection
+// that broke, because another rank has died.
 func (x *Comm) busy() (bool, error) {
 	var code C.int
 	if err := result("CommGetAsyncError", C.sn_async_error(x.handle, &code)); err != nil {

@@ -27,7 +27,7 @@ func (m *mutation) apply(text string) (string, error) {
 	return strings.Replace(text, m.old, m.new, 1), nil
 }
 
-// compiled tells whether the file is compiled by tools/shadergen.
+// compiled reports whether the file is compiled by tools/shadergen.
 func (m *mutation) compiled() bool {
 	return strings.HasSuffix(m.file, ".comp") || strings.HasSuffix(m.file, ".glsl")
 }
@@ -83,7 +83,7 @@ var mutations = []mutation{
 	{"cpu", "dense repairs sums without their last place", "shaders/dense/cpu.go",
 		`for k := range int(p.cols) {`, `for k := range int(p.cols) - 1 {`, dense, false},
 	{"cpu", "dense takes the epilogue's bias of Cᵀ for C's", "shaders/dense/launch.go",
-		`p.Epilogue = p.Epilogue.Turned()`, ``, dense, false},
+		`p.Epilogue = p.Epilogue.Transposed()`, ``, dense, false},
 	{"cpu", "blocks begin with the sums of the block before, by rows", "shaders/host/block.go",
 		`clear(s.rows[:])`, ``, blocks, false},
 	{"cpu", "blocks begin with the sums of the block before, by columns", "shaders/host/block.go",
@@ -97,9 +97,9 @@ var mutations = []mutation{
 	{"cpu", "blocks multiply half a panel", "shaders/host/block.go",
 		`r += simd.PanelRows {`, `r += 2 * simd.PanelRows {`, blocks, false},
 	{"cpu", "lanestream forgets the remainder", "shaders/lanestream/cpu.go",
-		`g.addRest(r, sums, tmp)`, ``, streams, false},
+		`g.addRemainder(r, sums, tmp)`, ``, streams, false},
 	{"cpu", "lanestream forgets the remainder where sums are not finite", "shaders/lanestream/cpu.go",
-		`at < g.restPtr[i+1]; at++ {`, `at+1 < g.restPtr[i+1]; at++ {`, streams, false},
+		`at < g.remainderPtr[i+1]; at++ {`, `at+1 < g.remainderPtr[i+1]; at++ {`, streams, false},
 	{"cpu", "lanestream takes fillers for entries", "shaders/lanestream/cpu.go",
 		`g.stored[at/32]>>(at%32)&1 != 0 {`, `g.stored[at/32]>>(at%32)&1 != 2 {`, streams, false},
 	{"cpu", "lanestream loads the values of a chunk too few", "shaders/lanestream/cpu.go",
@@ -141,8 +141,8 @@ var mutations = []mutation{
 	{"cpu", "lanestream leaves the entry after the right one to the remainder", "formats/lanestream/encode.go",
 		`has[bestWord] &^= 1 << best`, `has[bestWord] &= has[bestWord] - 1`, streams, false},
 	{"cpu", "lanestream keeps the remainder's values in the order in which they were left", "formats/lanestream/encode.go",
-		`m.RestCol[int(m.RestPtr[i])+k], val[int(m.RestPtr[i])+k] = e.col, e.val`,
-		`m.RestCol[int(m.RestPtr[i])+k], val[int(m.RestPtr[i])+k] = e.col, of[0].val`, streams, false},
+		`m.RemainderCol[int(m.RemainderPtr[i])+k], val[int(m.RemainderPtr[i])+k] = e.col, e.val`,
+		`m.RemainderCol[int(m.RemainderPtr[i])+k], val[int(m.RemainderPtr[i])+k] = e.col, of[0].val`, streams, false},
 	{"cpu", "nm marks other places than those of its entries", "formats/nm/encode.go",
 		`mask[v/32] |= 1 << (v % 32)`, `mask[v/32] |= 1 << (v % 31)`, "^nm/", false},
 	{"cpu", "sums in fixed point round halves up", "formats/rfx/int128.go",
@@ -192,7 +192,7 @@ var mutations = []mutation{
 	{"webgpu", "csr reads the wrong columns of wide tiles", "shaders/csr/kernel.wgsl",
 		`select(vec4<u32>(0u), d, `, `select(vec4<u32>(0u), d & vec4<u32>(15u), `, csr, false},
 	{"webgpu", "csr always reads C", "shaders/csr/kernel.wgsl",
-		`if (piece) {`, `if (piece || sum == 0.0) {`, csr, false},
+		`if (segment) {`, `if (segment || sum == 0.0) {`, csr, false},
 	{"webgpu", "dense leaves out the last place of a step", "shaders/dense/kernel.wgsl",
 		`e < STEP; e = e + 1u`, `e + 1u < STEP; e = e + 1u`, dense, false},
 	{"webgpu", "dense writes past the last column of C", "shaders/dense/kernel.wgsl",

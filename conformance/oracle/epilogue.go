@@ -30,7 +30,7 @@ const (
 	SiLU
 )
 
-// none tells whether nothing is asked for.
+// none reports whether nothing is asked for.
 func (e EpilogueOf[T]) none() bool {
 	return e.RowBias == nil && e.ColBias == nil && e.Activation == NoActivation
 }

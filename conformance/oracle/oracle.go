@@ -303,7 +303,7 @@ func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	return dots
 }
 
-// inexact tells whether t is not surely the product of x and y, which is that of float32 numbers.
+// inexact reports whether t is not surely the product of x and y, which is that of float32 numbers.
 func inexact(x, y, t float64) bool {
 	if float64(float32(x)) == x && float64(float32(y)) == y {
 		return false

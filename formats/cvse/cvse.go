@@ -12,7 +12,7 @@ import (
 // MaxV is the largest vector length: a vector's mask bits fit one word.
 const MaxV = 32
 
-// ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
+// ErrTooLarge: the matrix has more value slots than 32-bit indices can number.
 var ErrTooLarge = fmt.Errorf("%w for cvse", formats.ErrTooLarge)
 
 // Matrix is a sparse matrix in Sparse Vector Compression. The package comment describes the arrays.
@@ -29,7 +29,7 @@ type Matrix[T formats.Value] struct {
 	Order  []uint32
 }
 
-// Panels returns the number of panels that rows rows make.
+// Panels returns the number of panels of a matrix of this number of rows.
 func Panels(rows, v int) int { return slots.Ceil(rows, v) }
 
 // maskWords returns the length of Mask for a number of value slots.
@@ -49,8 +49,7 @@ func (m *Matrix[T]) vecMask(p int) uint32 {
 // NNZ returns the number of stored entries.
 func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
-// Stats tells what the format costs: every slot of a vector is multiplied, every vector fetches a row
-// of B.
+// Stats returns the format's costs: every slot of a vector is multiplied, every vector fetches a row of B.
 func (m *Matrix[T]) Stats() formats.Stats {
 	s := slots.Stats(m.Values, len(m.VecPtr)+len(m.ColInd)+len(m.Mask)+len(m.Order), len(m.ColInd), m.NNZ())
 	if len(m.Order) > 0 { // the heaviest panel comes first

@@ -32,10 +32,9 @@
 //	Order   4·P bytes            u32, a permutation of the panels, by falling number of vectors,
 //	                             panels with equally many in ascending order
 //
-// A zero inside a vector that the matrix does not store and a zero that it does look the same in
-// Values; Mask tells them apart. Kernels use it where B is not finite, and Decode to return exactly
-// the matrix that was encoded.
+// A zero inside a vector that the matrix does not store and a zero that it does look the same in Values; Mask tells
+// them apart. Kernels use it if B is not finite, and Decode to return exactly the matrix that was encoded.
 //
-// Padding brings each panel to a multiple of Align vectors, so that a kernel can load whole tiles:
-// a padding vector has value 0, no bit in Mask and a column that the panel uses anyway.
+// Each panel is padded to a multiple of Align vectors, so that a kernel can load whole tiles. A padding vector has the
+// values 0, no bits in Mask, and a column that the panel has anyway.
 package cvse

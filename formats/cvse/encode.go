@@ -17,14 +17,14 @@ import (
 // grain is the panels that a core takes at a time.
 const grain = 16
 
-// Options say how a matrix is packed.
+// Options are the options of Encode.
 type Options struct {
 	V     int // vector length, 1 to MaxV
 	Align int // panels are padded to a multiple of Align vectors; 0 means 1
 }
 
-// Encode packs a. It uses all cores and takes time proportional to the slots that it writes.
-// A matrix of more than formats.MaxSlots is ErrTooLarge.
+// Encode packs a. It uses all cores and takes time proportional to the slots that it writes. The error wraps
+// ErrTooLarge if these are more than formats.MaxSlots.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.Align == 0 {
 		o.Align = 1
@@ -119,8 +119,8 @@ func (m *Matrix[T]) weight(p uint32) uint32 { return m.VecPtr[p+1] - m.VecPtr[p]
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
-// other arrays.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// all other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other

@@ -25,7 +25,7 @@ func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encod
 	return Encode(a, Options{V: o["v"], Align: o["align"]})
 }
 
-// Fields names the arrays, in lower case.
+// Fields returns the arrays under their names in lower case.
 func (m *Matrix[T]) Fields() formats.Fields {
 	return formats.Fields{
 		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
@@ -43,19 +43,19 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "cvse".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns V.
 func (m *Matrix[T]) PanelRows() int { return m.V }
 
-// PanelCols appends the columns of panel p, one for each vector, padding included to dst.
+// PanelCols appends to dst the columns of panel p, one for each vector, padding included.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	return append(dst, m.ColInd[m.VecPtr[p]:m.VecPtr[p+1]]...)
 }

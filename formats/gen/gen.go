@@ -22,8 +22,8 @@ func CSR(spec string) (*formats.CSR[float32], error) {
 	return s.Generate(context.Background(), formats.Limits{})
 }
 
-// Generate makes the matrix. It returns an error if that is beyond the limits, before allocating
-// memory for it, or if ctx is done.
+// Generate makes the matrix. It returns an error, before it allocates memory, if the matrix is beyond the limits, and
+// an error if ctx is done.
 func (s *Spec) Generate(ctx context.Context, lim formats.Limits) (*formats.CSR[float32], error) {
 	if err := s.Fits(lim); err != nil {
 		return nil, err
@@ -31,7 +31,8 @@ func (s *Spec) Generate(ctx context.Context, lim formats.Limits) (*formats.CSR[f
 	return s.GenerateRows(ctx, lim, 0, s.Rows)
 }
 
-// Fits returns an error if the matrix is estimated to be beyond the limits. It makes nothing; Generate begins with it.
+// Fits returns an error if the matrix is estimated to be beyond the limits. It generates nothing. Generate calls it
+// first.
 func (s *Spec) Fits(lim formats.Limits) error {
 	err := lim.CheckDims(int64(s.Rows), int64(s.Cols))
 	if err == nil {
@@ -48,9 +49,8 @@ func (s *Spec) named(err error) error {
 	return fmt.Errorf("%s%s: %w", Prefix, s.Kind, err)
 }
 
-// GenerateRows makes rows lo to before hi of the matrix, the same as Generate makes them; nothing is made of the
-// others. The limits are for these rows, which are counted first: Fits refuses sooner what all of them together cannot
-// hold.
+// GenerateRows makes rows lo to hi-1 of the matrix, the same as in Generate's result, without making the others. The
+// limits are for these rows, which are counted first. Fits tells sooner whether all rows together exceed limits.
 func (s *Spec) GenerateRows(ctx context.Context, lim formats.Limits, lo, hi int) (*formats.CSR[float32], error) {
 	if lo < 0 || lo > hi || hi > s.Rows {
 		return nil, fmt.Errorf("%s%s: rows %d to %d of %d", Prefix, s.Kind, lo, hi, s.Rows)

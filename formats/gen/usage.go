@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Usage returns, in a line each, the kinds of matrices and the keys that each takes; then those that all take.
+// Usage returns a text with a line for each kind of matrix and the keys that it takes, and then the keys that all kinds
+// take.
 func Usage() string {
 	var b strings.Builder
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {

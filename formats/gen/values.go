@@ -125,7 +125,7 @@ func Dense(rows, cols int, seed uint64, v Values) *formats.Dense[float32] {
 	return DenseRows(0, rows, cols, seed, v)
 }
 
-// DenseRows returns rows first to before last of the matrix that Dense returns.
+// DenseRows returns rows first to last-1 of the matrix that Dense returns.
 func DenseRows(first, last, cols int, seed uint64, v Values) *formats.Dense[float32] {
 	d := formats.NewDense[float32](last-first, cols)
 	s, begin := newStream(seed, streamDense), uint64(first)*uint64(cols)

@@ -110,7 +110,7 @@ func elements(m mat.Matrix) func(i int) []float64 {
 	}
 }
 
-// whole tells whether g holds a matrix of that size.
+// whole reports whether g holds a matrix of that size.
 func whole(g blas64.General, rows, cols int) bool {
 	return g.Rows == rows && g.Cols == cols && (rows == 0 || g.Stride >= cols && len(g.Data) >= (rows-1)*g.Stride+cols)
 }

@@ -28,7 +28,7 @@ var (
 // Most of gonum calls At for every element, which looks for it in its row; DoNonZero is the way through the entries.
 func View[T formats.Value](a *formats.CSR[T]) Matrix[T] { return Matrix[T]{a} }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m Matrix[T]) Dims() (rows, cols int) { return m.a.Rows, m.a.Cols }
 
 // At returns element (i, j), 0 where there is no entry, in time logarithmic in the entries of the row. It panics

@@ -12,10 +12,10 @@ type E4M3 uint8
 // MaxE4M3 is the largest E4M3.
 const MaxE4M3 = 448
 
-// NaN tells whether the number is NaN.
+// NaN reports whether the number is NaN.
 func (h E4M3) NaN() bool { return h&0x7f == 0x7f }
 
-// Float32 is exact.
+// Float32 returns h as a float32, which is exact.
 func (h E4M3) Float32() float32 {
 	exp, frac := int(h>>3&15), int(h&7)
 	var x float64
@@ -33,8 +33,8 @@ func (h E4M3) Float32() float32 {
 	return float32(x)
 }
 
-// E4M3From rounds x to the nearest E4M3, ties to even. What is beyond MaxE4M3 becomes that, with x's sign; NaN stays
-// NaN.
+// E4M3From rounds x to the nearest E4M3, ties to even. Numbers beyond MaxE4M3 become MaxE4M3 with the sign of x; NaN
+// stays NaN.
 func E4M3From(x float64) E4M3 {
 	sign := E4M3(math.Float64bits(x) >> 63 << 7)
 	x = math.Abs(x)

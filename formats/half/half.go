@@ -16,7 +16,7 @@ type BF16 uint16
 // F16From rounds x to the nearest binary16, ties to even; out of range gives an infinity.
 func F16From(x float32) F16 { return F16(float16.Fromfloat32(x)) }
 
-// Float32 is exact.
+// Float32 returns h as a float32, which is exact.
 func (h F16) Float32() float32 { return float16.Float16(h).Float32() }
 
 // BF16From rounds x to the nearest bfloat16, ties to even. A NaN stays a NaN.
@@ -28,5 +28,5 @@ func BF16From(x float32) BF16 {
 	return BF16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-// Float32 is exact.
+// Float32 returns h as a float32, which is exact.
 func (h BF16) Float32() float32 { return math.Float32frombits(uint32(h) << 16) }

@@ -2,11 +2,11 @@
 // Accelerating Sparse-Dense Matrix Multiplication using GPU Tensor Cores", §3.2, with the load
 // balancing of §5).
 //
-// The rows of a matrix are cut into panels of 16 (the paper's TM); the last may be shorter. In each
-// panel the columns with at least one stored entry, the active columns, are moved together, and
-// every BlockCols (TK) of them make a block. A block is cut into bricks of 16 rows × 4 columns. Of a
-// brick the stored entries alone are kept, and a 64-bit pattern that says where they are: bit 4·r+c
-// is set if row r of the brick's column c is stored; values follow in the order of their bits.
+// The rows of a matrix are cut into panels of 16 (the paper's TM); the last may be shorter. In each panel the columns
+// with at least one entry are the active columns. They are moved together, and every BlockCols (TK) of them form a
+// block. A block is cut into bricks of 16 rows × 4 columns. A brick is stored as its entries and a 64-bit pattern that
+// says where they are: bit 4·r+c is set if row r of the brick's column c is stored; values follow in the order of their
+// bits.
 //
 // A 16×9 matrix with entries in rows 0 to 2 alone, with BlockCols = 8; dots are entries that are not stored:
 //
@@ -39,14 +39,14 @@
 // entry. A stored zero has a bit in its pattern like any other entry, so that decoding returns
 // exactly the matrix that was encoded.
 //
-// With Options.Order rows that share columns come to lie in one panel (order.go, pairs.go), which the paper leaves to
-// those who number the rows: fewer rows of B are fetched then, and bricks are fuller. It is done where it leaves out a
-// sixteenth of the active columns or more, by count. Columns keep their numbers.
+// With Options.Order, rows that share columns are put into one panel (order.go, pairs.go). The paper leaves this to
+// those who number the rows. Then fewer rows of B are fetched, and bricks are fuller. It is done if it saves a
+// sixteenth of the active columns or more. Columns keep their numbers.
 //
-// Parts lists a kernel's work items: a panel of at most PartBlocks blocks is one part (slot NoSlot), a heavier one is
-// dealt to several of about equal length, whose partial sums go to slots of a workspace: part i of a split panel to the
-// panel's first slot + i. A second step adds them up in that order, so that no sum depends on timing (the paper adds
-// them with atomics). Parts of more than 2·TeamBlocks blocks, which are for teams of four workers (warps), come first,
-// then those of more than TeamBlocks, for teams of two, then the others; within each group they lie as in the matrix,
-// since neighbours share columns (§5).
+// Parts lists a kernel's work items. A panel of at most PartBlocks blocks is one part (slot NoSlot). A heavier panel is
+// divided into several parts of about equal length (split-K). Their partial sums go to slots of a workspace: those of
+// part i to the panel's first slot + i. A second step adds them in that order, so that no sum depends on timing (the
+// paper adds them with atomics). Parts of more than 2·TeamBlocks blocks, which are for teams of four workers (warps),
+// come first, then those of more than TeamBlocks, for teams of two, then the others; within each of these three they
+// are in the order of the matrix, because neighbours share columns (§5).
 package hrpb

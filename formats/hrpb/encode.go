@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// Options say how a matrix is packed.
+// Options are the options of Encode.
 type Options struct {
 	// BlockCols is the number of active columns of a block: a multiple of BrickCols up to MaxBlockCols;
 	// 0 means 16, the paper's TK.
@@ -32,8 +32,8 @@ type Options struct {
 // grain is the number of entries that make a goroutine worth while.
 const grain = 1 << 14
 
-// Encode packs a. It uses all cores and takes time proportional to the entries. A matrix whose arrays
-// need more than 32-bit indices is ErrTooLarge.
+// Encode packs a. It uses all cores and takes time proportional to the entries. The error wraps ErrTooLarge if an array
+// needs more than 32-bit indices.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.BlockCols == 0 {
 		o.BlockCols = 16
@@ -245,8 +245,8 @@ func appendSums(ptr, sizes []uint32) []uint32 {
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares the
-// arrays that have none.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// the arrays that have none.
 func (m *Matrix[T]) WithoutValues() formats.Encoded {
 	return m.repacked(func(Block[T]) int { return (2*m.BlockCols/BrickCols + unitWords - 1) / unitWords })
 }

@@ -54,25 +54,24 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "hrpb".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns 16.
 func (m *Matrix[T]) PanelRows() int { return PanelRows }
 
-// PanelCols appends the active columns of panel p, padding included to dst.
+// PanelCols appends to dst the active columns of panel p, padding included.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	return append(dst, m.Active[int(m.BlockPtr[p])*m.BlockCols:int(m.BlockPtr[p+1])*m.BlockCols]...)
 }
 
-// For returns the matrix with its panels shared out among workers, as Options.Workers does. It
-// shares the arrays.
+// For returns the matrix with its heavy panels divided among workers, as with Options.Workers. It shares the arrays.
 func (m *Matrix[T]) For(workers int) *Matrix[T] {
 	out := *m
 	out.PartBlocks, out.TeamBlocks, out.StripWork = 0, 0, nil

@@ -43,7 +43,7 @@ type Matrix[T formats.Value] struct {
 	StripWork *Work // what Work returns where a kernel works from strips, see WithStrips; else nil
 }
 
-// Panels returns the number of panels that rows rows make.
+// Panels returns the number of panels of a matrix of this number of rows.
 func Panels(rows int) int { return slots.Ceil(rows, PanelRows) }
 
 // Block is one block, as views of a matrix's arrays.
@@ -94,7 +94,7 @@ func size[T formats.Value]() int {
 	return int(unsafe.Sizeof(t))
 }
 
-// Row returns the row that is in a place: row i of panel p is in place PanelRows·p + i.
+// Row returns the row of the matrix in a place. Row i of panel p is in place PanelRows·p + i.
 func (m *Matrix[T]) Row(place int) int {
 	if len(m.RowIdx) == 0 {
 		return place

@@ -38,7 +38,8 @@ type Strips[T formats.Value] struct {
 	Slots         int // of the workspace, StripRows rows each
 }
 
-// Strips makes strips of the matrix. One with more columns than 32-StripRows bits can number is ErrTooLarge.
+// Strips returns the matrix as strips. The error wraps ErrTooLarge if it has more columns than 32-StripRows bits can
+// number.
 func (m *Matrix[T]) Strips() (*Strips[T], error) {
 	if m.Cols > 1<<(32-StripRows) {
 		return nil, fmt.Errorf("hrpb: strips of a matrix of %d columns: %w", m.Cols, ErrTooLarge)
@@ -61,8 +62,8 @@ func (m *Matrix[T]) Strips() (*Strips[T], error) {
 	return s, nil
 }
 
-// WithStrips returns the matrix with the work list of its strips in place of that of panels, for Work to describe;
-// RowIdx follows that list. It shares the arrays.
+// WithStrips returns the matrix with the work list of its strips in place of that of its panels: Work then describes
+// that, and RowIdx follows it. It shares the arrays.
 func (m *Matrix[T]) WithStrips(s *Strips[T]) *Matrix[T] {
 	out := *m
 	out.StripWork = &Work{Parts: len(s.Parts), Splits: len(s.Splits), Slots: s.Slots, PartBlocks: s.Longest}

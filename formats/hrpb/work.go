@@ -24,7 +24,7 @@ const (
 	leastTeam = 72
 )
 
-// MaxTeam is the most workers that a part is for.
+// MaxTeam is the most workers of a team, which share a part.
 const MaxTeam = 4
 
 // Team returns how many workers should share the part: 1, 2 or 4, the fewest that leave each at most
@@ -37,9 +37,9 @@ func (p Part) Team(teamBlocks int) int {
 	return team
 }
 
-// WavePart returns the blocks that a part may have by the paper's rule (§5, equations 6 and 7), on a
-// device that works on `workers` parts at a time: a panel may be as much heavier than the average as there
-// are waves of panels, since as long as it runs other workers do that many of the others.
+// WavePart returns the most blocks of a part by the paper's rule (§5, equations 6 and 7), on a device that works on
+// `workers` parts at a time. A panel may be heavier than the average by as many times as there are waves of panels:
+// while it runs, the other workers process that many panels each.
 func WavePart(panels, blocks, workers int) int {
 	if panels == 0 || workers <= 0 {
 		return 0

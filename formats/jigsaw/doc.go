@@ -1,8 +1,8 @@
-// Package jigsaw is the reorder-aware storage format of Jigsaw (Zhang et al., "Jigsaw: Accelerating SpMM
-// with Vector Sparsity on Sparse Tensor Core", ICPP 2024, §3.2 and §3.3): any sparse matrix, its columns
-// reordered so that sparse tensor cores, which take two of every four columns in a row, can multiply it.
+// Package jigsaw is the reorder-aware storage format of Jigsaw (Zhang et al., "Jigsaw: Accelerating SpMM with Vector
+// Sparsity on Sparse Tensor Core", ICPP 2024, §3.2 and §3.3): any sparse matrix, with its columns reordered so that
+// sparse tensor cores can multiply it. They take two of every four columns in a row.
 //
-// Three levels of indices say where the columns went:
+// Three levels of indices describe the order of the columns:
 //
 //   - A block of BlockTile rows keeps the columns in which any of its rows has an entry and drops the
 //     others. ColIdx (the paper's col_idx_array) lists them: a column's position is its place in the
@@ -17,8 +17,8 @@
 // steps. The paper gives every strip of a block the same 16 columns, each in an order of its own; here a
 // strip leaves out the block's columns that are zero in its own rows, which is never more work.
 //
-// No matrix is refused: where 16 columns cannot be reordered, a tile takes fewer and leaves places empty,
-// down to two in each quad, which suits even a matrix without zeros.
+// No matrix is refused. If 16 columns cannot be reordered, a tile has fewer and leaves places empty. With two columns
+// in each quad even a matrix without zeros fits.
 //
 // Two rows of a strip and a tile of two quads (of four); dots are entries that are not stored:
 //
@@ -54,12 +54,11 @@
 //	Metadata[32·(n/2) + 4·g + 2·(n%2) + t]   tile t of step n, for the rows g (low 16 bits) and g+8
 //	bits 4·q+2·e of such a half              column within quad q (0 to 3) of entry e; entry 0 is before 1
 //
-// Places without an entry hold the value 0, no bit in Mask and some column of the quad; columns that a
-// tile does not need repeat a position that its step or the one before uses. So what a structural
-// zero multiplies is always a row of B that the strip touches anyway, and Mask tells it from a zero
-// that the matrix stores.
+// A place without an entry has the value 0, no bit in Mask, and some column of the quad. Columns that a tile does not
+// need repeat a position that its step or the one before uses. So a structural zero always multiplies a row of B that
+// the strip needs anyway, and Mask tells it from a zero that is an entry.
 //
-// Span, if positive, bounds how far apart columns lie that are used at about the same time: every
-// position in a step is less than Span more than the least in that step or any after it. A kernel that
-// keeps a ring of rows of B needs no more of them.
+// Span, if positive, bounds the distance of columns that are used at about the same time: every position in a step is
+// less than Span more than the least position in that step or any later one. So a kernel that keeps rows of B in a ring
+// needs room for at most Span rows.
 package jigsaw

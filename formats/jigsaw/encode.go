@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Options say how a matrix is packed.
+// Options are the options of Encode.
 type Options struct {
 	BlockTile int // rows of a block: a multiple of 16 up to MaxBlock; the paper's are 16, 32 and 64
 	// Span, if positive, bounds how far apart in a block's list the columns are that are used at about the
@@ -39,8 +39,8 @@ type packed struct {
 	steps []step
 }
 
-// Encode packs a. It uses all cores; the time it takes grows with the places it writes, about a
-// microsecond for each column of a tile. A matrix of more than formats.MaxSlots is ErrTooLarge.
+// Encode packs a. It uses all cores and takes about a microsecond for each column of a tile. The error wraps
+// ErrTooLarge if there are more slots than formats.MaxSlots.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.BlockTile < StripRows || o.BlockTile > MaxBlock || o.BlockTile%StripRows != 0 {
 		return nil, fmt.Errorf("jigsaw: blocks of %d rows: need a multiple of %d up to %d", o.BlockTile, StripRows, MaxBlock)

@@ -26,7 +26,7 @@ func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encod
 	return Encode(a, Options{BlockTile: o["block-rows"], Span: o["span"], AvoidConflicts: o["avoid-conflicts"] != 0})
 }
 
-// Fields names the arrays, in lower case.
+// Fields returns the arrays under their names in lower case.
 func (m *Matrix[T]) Fields() formats.Fields {
 	return formats.Fields{
 		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
@@ -47,19 +47,19 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "jigsaw".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns BlockTile: a panel is a block.
 func (m *Matrix[T]) PanelRows() int { return m.BlockTile }
 
-// PanelCols appends the columns of block p to dst.
+// PanelCols appends to dst the columns of block p.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	return append(dst, m.ColIdx[m.BlockPtr[p]:m.BlockPtr[p+1]]...)
 }

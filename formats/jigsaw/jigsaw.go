@@ -23,7 +23,7 @@ const (
 	spanMax   = 1 << 16
 )
 
-// ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
+// ErrTooLarge: the matrix has more value slots than 32-bit indices can number.
 var ErrTooLarge = fmt.Errorf("%w for jigsaw", formats.ErrTooLarge)
 
 // Matrix is a sparse matrix in Jigsaw's format. The package comment describes the arrays.
@@ -94,15 +94,14 @@ func (m *Matrix[T]) column(n int, s slot) int {
 // NNZ returns the number of stored entries.
 func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
-// Stats tells what the format costs: every slot is multiplied, and each block fetches the rows of B that
-// its list names.
+// Stats returns the format's costs: every slot is multiplied, and each block fetches the rows of B that its list names.
 func (m *Matrix[T]) Stats() formats.Stats {
 	words := len(m.BlockPtr) + len(m.ColIdx) + len(m.StepPtr) + len(m.BlockColIdx) + len(m.Metadata) + len(m.Mask) +
 		len(m.Order)
 	return slots.Stats(m.Values, words, len(m.ColIdx), m.NNZ())
 }
 
-// Reordering says how well columns went into tiles.
+// Reordering describes how well the columns of blocks went into tiles.
 type Reordering struct {
 	Tiles     int64 // tiles with columns
 	Columns   int64 // columns in them; 16 a tile if none is left empty
@@ -110,7 +109,7 @@ type Reordering struct {
 	Conflicts int64 // columns of a group of eight that share a bank with another of the group, of 8 banks
 }
 
-// Reordering counts what became of the columns.
+// Reordering returns how well the columns went into tiles.
 func (m *Matrix[T]) Reordering() Reordering {
 	r := Reordering{Retried: m.Retried}
 	for n := range m.Steps() {

@@ -15,8 +15,8 @@ import (
 // Decode returns exactly the matrix that was encoded. The arrays must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
-// other arrays.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// all other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded {
 	out := *m
 	out.Values = nil
@@ -27,12 +27,12 @@ func (m *Matrix[T]) WithoutValues() formats.Encoded {
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := *m
-	out.Values = make([]T, m.Slots()+len(m.RestCol))
+	out.Values = make([]T, m.Slots()+len(m.RemainderCol))
 	out.entries().Set(values)
 	return &out
 }
 
-// entries are collected once, and visited often.
+// entries collects the matrix's entries by row.
 func (m *Matrix[T]) entries() entries.Of[T] {
 	groups := make([][GroupRows][]placed, m.Groups())
 	par.Each(len(groups), 1, func(g int) { m.rows(g, &groups[g]) })
@@ -57,16 +57,16 @@ type placed struct {
 func (m *Matrix[T]) rows(g int, out *[GroupRows][]placed) {
 	m.each(g, func(r, col, at int) { out[r] = append(out[r], placed{int32(col), at}) })
 	for r := range min(GroupRows, m.Rows-g*GroupRows) {
-		cols, _ := m.Rest(g*GroupRows + r)
+		cols, _ := m.Remainder(g*GroupRows + r)
 		n := len(out[r])
 		for k, c := range cols {
-			out[r] = append(out[r], placed{int32(c), m.Slots() + int(m.RestPtr[g*GroupRows+r]) + k})
+			out[r] = append(out[r], placed{int32(c), m.Slots() + int(m.RemainderPtr[g*GroupRows+r]) + k})
 		}
 		merge(out[r], n)
 	}
 }
 
-// merge brings two runs of entries into one order. The second run begins at n.
+// merge sorts entries, which are two sorted runs. The second run begins at n.
 func merge(entries []placed, n int) {
 	second := slices.Clone(entries[n:])
 	i, k := n-1, len(second)-1
@@ -81,34 +81,34 @@ func merge(entries []placed, n int) {
 	}
 }
 
-// Rest returns the entries of row i that are not among the values: their columns, ascending, and values.
-func (m *Matrix[T]) Rest(i int) (cols []uint32, vals []T) {
-	begin, end := int(m.RestPtr[i]), int(m.RestPtr[i+1])
-	return m.RestCol[begin:end], m.Values[m.Slots():][begin:end]
+// Remainder returns the entries of row i that are in the COO remainder: their columns, ascending, and their values.
+func (m *Matrix[T]) Remainder(i int) (cols []uint32, vals []T) {
+	begin, end := int(m.RemainderPtr[i]), int(m.RemainderPtr[i+1])
+	return m.RemainderCol[begin:end], m.Values[m.Slots():][begin:end]
 }
 
-// Each calls f with each entry of group g that is among the values: its row in the group, its column and its value.
-// Columns ascend within each row.
+// Each calls f with each entry of group g that is in a stream, not in the COO remainder: its row in the group, its
+// column and its value. Columns ascend within each row.
 func (m *Matrix[T]) Each(g int, f func(r, col int, v T)) {
 	m.each(g, func(r, col, at int) { f(r, col, m.Values[at]) })
 }
 
-// each is Each with the values' places.
+// each is Each with the index in Values in place of the value.
 func (m *Matrix[T]) each(g int, f func(r, col, at int)) {
 	if m.Layout == Pairs {
 		m.eachPair(g, f)
 		return
 	}
-	for q := range m.Parts {
+	for q := range m.Splits {
 		s := m.stream(g, q)
 		var next [Chains]int // place of each chain's next value
 		for c := range next {
-			next[c] = Chains*int(m.StreamPtr[g*m.Parts+q]) + c
+			next[c] = Chains*int(m.StreamPtr[g*m.Splits+q]) + c
 		}
-		for n := range s.count * m.PieceSteps {
+		for n := range s.count * m.SegmentSteps {
 			for w := range chainWords {
 				for rows := range 8 {
-					col := (s.first*m.PieceSteps + n) * StepCols
+					col := (s.first*m.SegmentSteps + n) * StepCols
 					m.eachOfWord(s.mask[n*stepWords(Places)+w:], rows, next[8*rows:][:8], func(r, c, at int) { f(r, col+16*w+c, at) })
 				}
 			}
@@ -116,7 +116,7 @@ func (m *Matrix[T]) each(g int, f func(r, col, at int)) {
 	}
 }
 
-// eachOfWord does a word of the eight chains that have rows g, g + 8, g + 16, …, in the order of columns.
+// eachOfWord visits one word of the eight chains that have rows g, g + 8, g + 16 and so on, in the order of columns.
 func (m *Matrix[T]) eachOfWord(mask []uint32, g int, next []int, f func(r, col, at int)) {
 	var places [GroupRows / 8][16]int
 	var has [GroupRows / 8]uint16
@@ -139,7 +139,7 @@ func (m *Matrix[T]) eachOfWord(mask []uint32, g int, next []int, f func(r, col, 
 	}
 }
 
-// checkRows holds the entries of group g against the matrix's size, and finds those that are stored twice.
+// checkRows checks that the entries of group g are within the matrix, and that none is stored twice.
 func (m *Matrix[T]) checkRows(g int) error {
 	var rows [GroupRows][]placed
 	m.rows(g, &rows)

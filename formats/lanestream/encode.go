@@ -14,28 +14,28 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// restShare says for what share of the values room is kept for the remainder's; with more they are copied.
-const restShare = 64
+// Encode keeps room behind the values for a COO remainder of 1/remainderShare of them; a larger one is copied.
+const remainderShare = 64
 
-// Options say how a matrix is packed.
+// Options are the options of Encode.
 type Options struct {
-	// Layout is Places, Pairs or ByDensity.
+	// Layout is Places, Pairs or ByDensity. The default is Places.
 	Layout int
-	// Parts is the number of streams of a group of 64 rows, 1 to MaxParts; 0 means 1. A warp multiplies a stream.
-	Parts int
-	// PieceSteps is the number of steps of 32 columns in a segment, 1, 2 or 4, and Window the number of segments of values
-	// that a step may read from, 2 or 3. 0 means by density.
-	PieceSteps, Window int
-	// RingRows says that a reader's ring has room for fewer rows of values than MaxPieceRows says; 0: it has not.
+	// Splits is the number of streams of a group of 64 rows, 1 to MaxSplits; 0 means 1. One warp multiplies a stream.
+	Splits int
+	// SegmentSteps is the number of steps of 32 columns in a segment: 1, 2 or 4. Window is the number of segments of
+	// values that a step may read from: 2 or 3. 0 means that Encode chooses by the density.
+	SegmentSteps, Window int
+	// RingRows is the number of rows of values that a reader's ring has room for, at most 113; 0 means 113.
 	RingRows int
 }
 
 // leastRows is the least number of rows of a segment.
 const leastRows = 4
 
-// most returns how many rows a segment may have.
-func (o Options) most(pieceSteps, window int) int {
-	return min(ringRows, cmp.Or(o.RingRows, ringRows))/(window+1) - maskRows(o.Layout)*pieceSteps
+// most returns the most rows of values that a segment may have.
+func (o Options) most(segmentSteps, window int) int {
+	return min(ringRows, cmp.Or(o.RingRows, ringRows))/(window+1) - maskRows(o.Layout)*segmentSteps
 }
 
 // ByDensity is an option: Pairs for matrices whose density is at most mostPairs, else Places.
@@ -58,8 +58,8 @@ func layoutFor(density float64) int {
 
 // resolve checks the options, and sets those that are left to the density of the matrix.
 func (o Options) resolve(density float64) (Options, error) {
-	if o.Parts == 0 {
-		o.Parts = 1
+	if o.Splits == 0 {
+		o.Splits = 1
 	}
 	if o.Layout == ByDensity {
 		o.Layout = layoutFor(density)
@@ -68,21 +68,21 @@ func (o Options) resolve(density float64) (Options, error) {
 	if o.Layout == Pairs {
 		mean = pairRows(density)
 	}
-	if o.PieceSteps == 0 {
-		o.PieceSteps = 1
-		spare := 1 // rows; where the ring is small they count
+	if o.SegmentSteps == 0 {
+		o.SegmentSteps = 1
+		spare := 1 // rows; a small ring has none to spare
 		if o.RingRows != 0 {
 			spare = 0
 		}
 		for _, n := range []int{2, 4} {
 			if mean*float64(n) <= 1.01*float64(o.most(n, 2)-spare) {
-				o.PieceSteps = n
+				o.SegmentSteps = n
 			}
 		}
 	}
 	if o.Window == 0 {
 		o.Window = 2
-		if 1.1*mean*float64(o.PieceSteps) <= float64(o.most(o.PieceSteps, 3)) {
+		if 1.1*mean*float64(o.SegmentSteps) <= float64(o.most(o.SegmentSteps, 3)) {
 			o.Window = 3
 		}
 	}
@@ -93,21 +93,22 @@ func (o Options) check() error {
 	switch {
 	case o.Layout != Places && o.Layout != Pairs:
 		return fmt.Errorf("lanestream: layout %d: need %d, %d or, to encode, %d", o.Layout, Places, Pairs, ByDensity)
-	case o.Parts < 1 || o.Parts > MaxParts:
-		return fmt.Errorf("lanestream: %d parts: need 1 to %d", o.Parts, MaxParts)
-	case o.PieceSteps != 1 && o.PieceSteps != 2 && o.PieceSteps != 4:
-		return fmt.Errorf("lanestream: segments of %d steps: need 1, 2 or 4", o.PieceSteps)
+	case o.Splits < 1 || o.Splits > MaxSplits:
+		return fmt.Errorf("lanestream: %d splits: need 1 to %d", o.Splits, MaxSplits)
+	case o.SegmentSteps != 1 && o.SegmentSteps != 2 && o.SegmentSteps != 4:
+		return fmt.Errorf("lanestream: segments of %d steps: need 1, 2 or 4", o.SegmentSteps)
 	case o.Window != 2 && o.Window != 3:
 		return fmt.Errorf("lanestream: a window of %d segments: need 2 or 3", o.Window)
-	case o.RingRows != 0 && o.most(o.PieceSteps, o.Window) < leastRows:
+	case o.RingRows != 0 && o.most(o.SegmentSteps, o.Window) < leastRows:
 		return fmt.Errorf("lanestream: a ring of %d rows: need %d or more", o.RingRows,
-			(o.Window+1)*(leastRows+maskRows(o.Layout)*o.PieceSteps))
+			(o.Window+1)*(leastRows+maskRows(o.Layout)*o.SegmentSteps))
 	}
 	return nil
 }
 
-// Encode packs a. It uses all cores and takes time proportional to the entries and to Rows·Cols/32. A matrix whose mask
-// or values need more than formats.MaxSlots numbers is ErrTooLarge, and so is one that is formats.MostlyEmpty.
+// Encode packs a. It uses all cores and takes time proportional to the entries and to Rows·Cols/32. The error wraps
+// ErrTooLarge if the mask or the values have more than formats.MaxSlots elements, or if the mask is
+// formats.MostlyEmpty. Invalid options and an invalid a are other errors.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Layout: o.Layout, Parts: o.Parts, PieceSteps: o.PieceSteps,
+	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Layout: o.Layout, Splits: o.Splits, SegmentSteps: o.SegmentSteps,
 		Window: o.Window}
 	if unsafe.Sizeof(*new(T)) == 2 {
 		err = pack(m, o, a, rawOf[uint16](a.Val), func() []uint16 { return rawOf[uint16](m.Values) })
@@ -135,7 +136,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 
 // pack fills the arrays of m, whose sizes are set; values returns m's values as bits once they are allocated.
 func pack[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], val []U, values func() []U) error {
-	groups, steps := m.Groups(), m.Pieces()*m.PieceSteps
+	groups, steps := m.Groups(), m.Segments()*m.SegmentSteps
 	if int64(groups)*int64(max(1, steps)) > int64(formats.MaxSlots/stepWords(m.Layout)) || m.Rows >= formats.MaxSlots {
 		return fmt.Errorf("%w: %d bits of a mask for %d×%d", ErrTooLarge,
 			int64(groups)*int64(steps)*32*int64(stepWords(m.Layout)), m.Rows, m.Cols)
@@ -143,79 +144,79 @@ func pack[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], va
 	if words := int64(groups) * int64(steps) * int64(stepWords(m.Layout)); formats.MostlyEmpty(words, a.NNZ()) {
 		return fmt.Errorf("%w: %d words of a mask for %d entries", ErrTooLarge, words, a.NNZ())
 	}
-	layouts := make([]layout, groups*m.Parts)
+	layouts := make([]layout, groups*m.Splits)
 	packers := sync.Pool{New: func() any { return newPacker[T, U](m, o, a, val) }}
 	par.Each(groups, 1, func(g int) {
 		p := packers.Get().(*packer[U])
 		defer packers.Put(p)
-		for q := range m.Parts {
+		for q := range m.Splits {
 			if m.Layout == Pairs {
-				layouts[g*m.Parts+q] = p.layoutPairs(g, q)
+				layouts[g*m.Splits+q] = p.layoutPairs(g, q)
 			} else {
-				layouts[g*m.Parts+q] = p.layout(g, q)
+				layouts[g*m.Splits+q] = p.layout(g, q)
 			}
 		}
 	})
 	if err := m.allocate(layouts); err != nil {
 		return err
 	}
-	rest := make([][GroupRows][]entry[U], groups)
-	out := values() // without the remainder's
+	remainder := make([][GroupRows][]entry[U], groups)
+	out := values() // of the streams
 	par.Each(groups, 1, func(g int) {
 		p := packers.Get().(*packer[U])
 		defer packers.Put(p)
-		for q := range m.Parts {
-			s := g*m.Parts + q
+		for q := range m.Splits {
+			s := g*m.Splits + q
 			write := p.write
 			if m.Layout == Pairs {
 				write = p.writePairs
 			}
 			write(m.stream(g, q), out[Chains*int(m.StreamPtr[s]):Chains*int(m.StreamPtr[s+1])], m.Stored[storedBits*int(m.StreamPtr[s]):])
 		}
-		for r := range rest[g] {
-			rest[g][r] = slices.Clone(p.rest[r])
-			p.rest[r] = p.rest[r][:0]
+		for r := range remainder[g] {
+			remainder[g][r] = slices.Clone(p.remainder[r])
+			p.remainder[r] = p.remainder[r][:0]
 		}
 	})
-	return joinRest(m, rest, func() []U { return values()[m.Slots():] })
+	return joinRemainder(m, remainder, func() []U { return values()[m.Slots():] })
 }
 
 // allocate makes the arrays for streams that are laid out.
 func (m *Matrix[T]) allocate(layouts []layout) error {
-	m.StreamPtr, m.PieceRows = make([]uint32, len(layouts)+1), make([]uint32, len(layouts))
+	m.StreamPtr, m.SegmentRows = make([]uint32, len(layouts)+1), make([]uint32, len(layouts))
 	var rows int64
 	for s, l := range layouts {
 		rows += int64(l.rows)
 		if rows > formats.MaxSlots/Chains {
 			return fmt.Errorf("%w: more than %d values by row %d of %d", ErrTooLarge, int64(formats.MaxSlots),
-				s/m.Parts*GroupRows, m.Rows)
+				s/m.Splits*GroupRows, m.Rows)
 		}
-		m.StreamPtr[s+1], m.PieceRows[s] = uint32(rows), uint32(l.pieceRows)
+		m.StreamPtr[s+1], m.SegmentRows[s] = uint32(rows), uint32(l.segmentRows)
 	}
-	m.Mask = make([]uint32, m.Groups()*m.Pieces()*m.PieceSteps*stepWords(m.Layout))
-	m.Values = make([]T, rows*Chains, rows*Chains+rows*Chains/restShare) // the remainder's follow
+	m.Mask = make([]uint32, m.Groups()*m.Segments()*m.SegmentSteps*stepWords(m.Layout))
+	m.Values = make([]T, rows*Chains, rows*Chains+rows*Chains/remainderShare) // the remainder's follow
 	m.Stored = make([]uint32, rows*storedBits)
 	return nil
 }
 
-// stream returns part q of group g, without its values.
+// stream returns split q of group g, without its values.
 func (m *Matrix[T]) stream(g, q int) streamOf {
-	s := g*m.Parts + q
-	first, end := m.FirstPiece(q), m.FirstPiece(q+1)
-	at := func(piece int) int { return (g*m.Pieces() + piece) * m.PieceSteps * stepWords(m.Layout) }
+	s := g*m.Splits + q
+	first, end := m.FirstSegment(q), m.FirstSegment(q+1)
+	at := func(segment int) int { return (g*m.Segments() + segment) * m.SegmentSteps * stepWords(m.Layout) }
 	return streamOf{
 		group: g, first: first, count: end - first,
-		rows: int(m.StreamPtr[s+1] - m.StreamPtr[s]), pieceRows: int(m.PieceRows[s]),
+		rows: int(m.StreamPtr[s+1] - m.StreamPtr[s]), segmentRows: int(m.SegmentRows[s]),
 		mask: m.Mask[at(first):at(end)],
 	}
 }
 
-// streamOf is a stream but for its values.
+// streamOf is a stream without its values.
 type streamOf struct {
 	group        int
 	first, count int // segments
 	rows         int // of values
-	pieceRows    int
+	segmentRows  int
 	mask         []uint32 // of its segments
 }
 
@@ -225,32 +226,32 @@ type entry[U raw] struct {
 	val U
 }
 
-// packer packs the streams of one group after the other.
+// packer packs the streams of groups, one group at a time.
 type packer[U raw] struct {
 	rows, cols    int
 	rowPtr        []int64
 	colIdx        []int32
 	val           []U
 	steps, window int // of a segment; in segments
-	first         func(part int) int
+	first         func(split int) int
 	planner       planner
 	chain         [StepCols]uint8 // of a column of a step, in row 0
 	bit           [StepCols]uint8 // of a segment's column in its chain's word, in row 0
 
-	rest  [GroupRows][]entry[U]
-	next  [GroupRows]int64     // entry of each row
-	tile  []U                  // a segment's values: rows of steps·StepCols
-	taken [Chains]words        // its entries, layout Places
-	has   [GroupRows][4]uint32 // its entries, layout Pairs: a word of each step
-	quads [4 * quads]quad      // of a lane
+	remainder [GroupRows][]entry[U]
+	next      [GroupRows]int64     // entry of each row
+	tile      []U                  // a segment's values: rows of steps·StepCols
+	taken     [Chains]words        // its entries, layout Places
+	has       [GroupRows][4]uint32 // its entries, layout Pairs: a word of each step
+	quads     [4 * quads]quad      // of a lane
 }
 
 func newPacker[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], val []U) *packer[U] {
 	p := &packer[U]{
-		rows: a.Rows, cols: a.Cols, rowPtr: a.RowPtr, colIdx: a.ColIdx, val: val, steps: m.PieceSteps, window: m.Window,
-		first:   m.FirstPiece,
+		rows: a.Rows, cols: a.Cols, rowPtr: a.RowPtr, colIdx: a.ColIdx, val: val, steps: m.SegmentSteps, window: m.Window,
+		first:   m.FirstSegment,
 		planner: newPlanner(o),
-		tile:    make([]U, GroupRows*m.PieceSteps*StepCols),
+		tile:    make([]U, GroupRows*m.SegmentSteps*StepCols),
 	}
 	for col := range StepCols {
 		chain, _, i := position(0, col)
@@ -259,7 +260,7 @@ func newPacker[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T
 	return p
 }
 
-// rowsOf returns the rows that there are of a group.
+// rowsOf returns the number of rows of a group: 64, or fewer in the last one.
 func (p *packer[U]) rowsOf(group int) int { return min(GroupRows, p.rows-group*GroupRows) }
 
 // seek sets next to the first entries of group g from column col on.
@@ -271,7 +272,7 @@ func (p *packer[U]) seek(g, col int) {
 	}
 }
 
-// layout lays part q of group g out.
+// layout chooses the layout of split q of group g.
 func (p *packer[U]) layout(g, q int) layout {
 	first, last := p.first(q), p.first(q+1)
 	counts := p.planner.begin((last - first) * Chains)
@@ -282,11 +283,11 @@ func (p *packer[U]) layout(g, q int) layout {
 		of := r % 8 * 8
 		end := p.rowPtr[g*GroupRows+r+1]
 		for i := p.next[r]; i < end; i++ {
-			piece := int(p.colIdx[i])>>shift - first
-			if piece >= last-first {
+			segment := int(p.colIdx[i])>>shift - first
+			if segment >= last-first {
 				break
 			}
-			counts[piece*Chains+of+int(p.chain[p.colIdx[i]%StepCols])]++
+			counts[segment*Chains+of+int(p.chain[p.colIdx[i]%StepCols])]++
 		}
 	}
 	return p.planner.plan()
@@ -298,7 +299,7 @@ func (p *packer[U]) write(s streamOf, values []U, stored []uint32) {
 	p.seek(s.group, s.first*p.steps*StepCols)
 	for j := range s.count {
 		p.bring(s.group, s.first+j)
-		least, most := limits(j, s.count, s.pieceRows, p.window, s.rows, 0)
+		least, most := limits(j, s.count, s.segmentRows, p.window, s.rows, 0)
 		mask := s.mask[j*p.steps*stepWords(Places):][:p.steps*stepWords(Places)]
 		for c := range Chains {
 			reached[c] = p.writeChain(s, j, c, reached[c], least, most, mask, values, stored)
@@ -307,9 +308,9 @@ func (p *packer[U]) write(s streamOf, values []U, stored []uint32) {
 }
 
 // bring reads the entries of a segment to the tile and to taken.
-func (p *packer[U]) bring(g, piece int) {
+func (p *packer[U]) bring(g, segment int) {
 	width := p.steps * StepCols
-	begin, end := piece*width, (piece+1)*width
+	begin, end := segment*width, (segment+1)*width
 	p.taken = [Chains]words{}
 	for r := range p.rowsOf(g) {
 		i, stop := p.next[r], p.rowPtr[g*GroupRows+r+1]
@@ -367,28 +368,29 @@ func (p *packer[U]) drop(s streamOf, j, c int) {
 	for w := range p.steps * chainWords {
 		for x := has[w]; x != 0; x &= x - 1 {
 			i := bits.TrailingZeros16(x)
-			if row, _ := Place(c, 0, i); best < 0 || len(p.rest[row]) < len(p.rest[bestRow]) {
+			if row, _ := Place(c, 0, i); best < 0 || len(p.remainder[row]) < len(p.remainder[bestRow]) {
 				bestWord, best, bestRow = w, i, row
 			}
 		}
 	}
 	_, col := Place(c, bestWord, best)
 	width := p.steps * StepCols
-	p.rest[bestRow] = append(p.rest[bestRow], entry[U]{uint32((s.first+j)*width + col), p.tile[bestRow*width+col]})
+	p.remainder[bestRow] = append(p.remainder[bestRow],
+		entry[U]{uint32((s.first+j)*width + col), p.tile[bestRow*width+col]})
 	has[bestWord] &^= 1 << best
 }
 
-// joinRest adds the groups' COO remainders to the arrays. values returns the part of m.Values that is theirs.
-func joinRest[T formats.Value, U raw](m *Matrix[T], rest [][GroupRows][]entry[U], values func() []U) error {
-	m.RestPtr = make([]uint32, m.Rows+1)
+// joinRemainder adds the groups' COO remainders to the arrays. values returns the range of m.Values that is theirs.
+func joinRemainder[T formats.Value, U raw](m *Matrix[T], remainder [][GroupRows][]entry[U], values func() []U) error {
+	m.RemainderPtr = make([]uint32, m.Rows+1)
 	var n int64
 	for i := range m.Rows {
-		if n += int64(len(rest[i/GroupRows][i%GroupRows])); n > formats.MaxSlots {
+		if n += int64(len(remainder[i/GroupRows][i%GroupRows])); n > formats.MaxSlots {
 			return fmt.Errorf("%w: more than %d entries in the COO remainder", ErrTooLarge, int64(formats.MaxSlots))
 		}
-		m.RestPtr[i+1] = uint32(n)
+		m.RemainderPtr[i+1] = uint32(n)
 	}
-	m.RestCol = make([]uint32, n)
+	m.RemainderCol = make([]uint32, n)
 	if need := m.Slots() + int(n); need <= cap(m.Values) {
 		m.Values = m.Values[:need]
 	} else {
@@ -397,10 +399,10 @@ func joinRest[T formats.Value, U raw](m *Matrix[T], rest [][GroupRows][]entry[U]
 	val := values()
 	par.Range(m.Rows, 1<<10, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			of := rest[i/GroupRows][i%GroupRows]
+			of := remainder[i/GroupRows][i%GroupRows]
 			slices.SortFunc(of, func(x, y entry[U]) int { return int(int64(x.col) - int64(y.col)) })
 			for k, e := range of {
-				m.RestCol[int(m.RestPtr[i])+k], val[int(m.RestPtr[i])+k] = e.col, e.val
+				m.RemainderCol[int(m.RemainderPtr[i])+k], val[int(m.RemainderPtr[i])+k] = e.col, e.val
 			}
 		}
 	})

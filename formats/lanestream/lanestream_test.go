@@ -30,7 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("rows of values", m.StreamPtr[1], "in all, in a segment", m.PieceRows[0])
+	fmt.Println("rows of values", m.StreamPtr[1], "in all, in a segment", m.SegmentRows[0])
 	for _, lane := range []int{0, 1, 4} {
 		fmt.Printf("lane %d: mask %010b, values", lane, m.Mask[2*lane:][:2])
 		for j := range m.StreamPtr[1] {
@@ -38,7 +38,7 @@ func Example() {
 		}
 		fmt.Println()
 	}
-	fmt.Println("in the COO remainder:", len(m.RestCol))
+	fmt.Println("in the COO remainder:", len(m.RemainderCol))
 	// Output:
 	// rows of values 8 in all, in a segment 3
 	// lane 0: mask [1111000011110000111100001111 0000000000], values [100 200] [108 208] [116 216] [124 224] [132 232] [140 240] [148 248] [156 256]
@@ -51,10 +51,10 @@ var size = formatstest.Size{Rows: rapid.IntRange(0, 100), Cols: rapid.SampledFro
 
 func drawOptions(t *rapid.T) lanestream.Options {
 	return lanestream.Options{
-		Layout:     rapid.SampledFrom([]int{lanestream.Places, lanestream.Pairs, lanestream.ByDensity}).Draw(t, "layout"),
-		Parts:      rapid.SampledFrom([]int{0, 1, 2, 3, 14, 16}).Draw(t, "parts"),
-		PieceSteps: rapid.SampledFrom([]int{0, 0, 1, 2, 4}).Draw(t, "steps"),
-		Window:     rapid.SampledFrom([]int{0, 0, 2, 3}).Draw(t, "window"),
+		Layout:       rapid.SampledFrom([]int{lanestream.Places, lanestream.Pairs, lanestream.ByDensity}).Draw(t, "layout"),
+		Splits:       rapid.SampledFrom([]int{0, 1, 2, 3, 14, 16}).Draw(t, "splits"),
+		SegmentSteps: rapid.SampledFrom([]int{0, 0, 1, 2, 4}).Draw(t, "steps"),
+		Window:       rapid.SampledFrom([]int{0, 0, 2, 3}).Draw(t, "window"),
 	}
 }
 
@@ -82,8 +82,8 @@ func scattered(rows, cols int, density float64) *formats.CSR[half.F16] {
 // TestPadding bounds the fillers and the COO remainder of scattered matrices, which the layout is to keep few.
 func TestPadding(t *testing.T) {
 	for _, q := range []struct {
-		layout                 int
-		density, padding, rest float64
+		layout                      int
+		density, padding, remainder float64
 	}{
 		{lanestream.Places, 0.5, 0.04, 0.015}, {lanestream.Places, 0.4, 0.05, 0.012}, {lanestream.Places, 0.3, 0.07, 0.012},
 		{lanestream.Places, 0.2, 0.10, 0.015},
@@ -92,15 +92,15 @@ func TestPadding(t *testing.T) {
 		{lanestream.Pairs, 0.05, 0.5, 0.2},
 	} {
 		a := scattered(128, 8192, q.density)
-		m, err := lanestream.Encode(a, lanestream.Options{Layout: q.layout, Parts: 2})
+		m, err := lanestream.Encode(a, lanestream.Options{Layout: q.layout, Splits: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := float64(a.NNZ())
-		padding, rest := float64(m.Slots())/n-1, float64(len(m.RestCol))/n
-		t.Logf("density %.1f: segments of %d steps, window %d, %v rows: padding %.2f %%, rest %.2f %%", q.density, m.PieceSteps, m.Window, m.PieceRows[:2], 100*padding, 100*rest)
-		if padding > q.padding || rest > q.rest {
-			t.Errorf("density %.1f: %.2f %% of padding and %.2f %% in the COO remainder, want at most %.2f and %.2f", q.density, 100*padding, 100*rest, 100*q.padding, 100*q.rest)
+		padding, remainder := float64(m.Slots())/n-1, float64(len(m.RemainderCol))/n
+		t.Logf("density %.1f: segments of %d steps, window %d, %v rows: padding %.2f %%, remainder %.2f %%", q.density, m.SegmentSteps, m.Window, m.SegmentRows[:2], 100*padding, 100*remainder)
+		if padding > q.padding || remainder > q.remainder {
+			t.Errorf("density %.1f: %.2f %% of padding and %.2f %% in the COO remainder, want at most %.2f and %.2f", q.density, 100*padding, 100*remainder, 100*q.padding, 100*q.remainder)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func BenchmarkEncode(b *testing.B) {
 	a := scattered(2048, 8192, 0.5)
 	b.SetBytes(int64(len(a.Val)))
 	for b.Loop() {
-		if _, err := lanestream.Encode(a, lanestream.Options{Parts: 2}); err != nil {
+		if _, err := lanestream.Encode(a, lanestream.Options{Splits: 2}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -125,15 +125,15 @@ func TestValidate(t *testing.T) {
 		a.Val[i] = 0
 	}
 	valid := func() *M {
-		m, err := lanestream.Encode(a, lanestream.Options{Parts: 2, PieceSteps: 4, Window: 2})
+		m, err := lanestream.Encode(a, lanestream.Options{Splits: 2, SegmentSteps: 4, Window: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return m
 	}
 	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
-		{"parts", func(m *M) { m.Parts = 33 }, "33 parts"},
-		{"steps", func(m *M) { m.PieceSteps = 3 }, "segments of 3 steps"},
+		{"splits", func(m *M) { m.Splits = 33 }, "33 splits"},
+		{"steps", func(m *M) { m.SegmentSteps = 3 }, "segments of 3 steps"},
 		{"window", func(m *M) { m.Window = 1 }, "window of 1"},
 		{"rows", func(m *M) { m.Rows = -1 }, "a matrix of -1"},
 		{"too many columns", func(m *M) { m.Cols = formats.MaxDim; m.Rows = formats.MaxDim }, "too large"},
@@ -141,8 +141,8 @@ func TestValidate(t *testing.T) {
 		{"fewer columns", func(m *M) { m.Cols = 299 }, "in column 299"},
 		{"pointers", func(m *M) { m.StreamPtr[1] = m.StreamPtr[2] + 1 }, "before its start"},
 		{"first pointer", func(m *M) { m.StreamPtr[0] = 1 }, "starts at row 1"},
-		{"rows of segments", func(m *M) { m.PieceRows[1] = 99 }, "99 rows a segment"},
-		{"no rows of segments", func(m *M) { m.PieceRows = nil }, "0 numbers of rows a segment"},
+		{"rows of segments", func(m *M) { m.SegmentRows[1] = 99 }, "99 rows a segment"},
+		{"no rows of segments", func(m *M) { m.SegmentRows = nil }, "0 numbers of rows a segment"},
 		{"mask", func(m *M) { m.Mask = m.Mask[1:] }, "mask words"},
 		{"a bit less", func(m *M) { m.Mask[0] &= m.Mask[0] - 1 }, "lanestream: "},
 		{"bits all set", func(m *M) {
@@ -156,8 +156,8 @@ func TestValidate(t *testing.T) {
 		{"value not stored", func(m *M) { clear(m.Stored) }, "no entry"},
 	})
 	formatstest.Finds(t, func() *M { return withRest(t) }, []formatstest.Damage[*M]{ // the other may have no COO remainder
-		{"rest in order", func(m *M) { m.RestCol[1] = m.RestCol[0] }, "the COO remainder of row"},
-		{"rest inside", func(m *M) { m.RestCol[len(m.RestCol)-1] = 300 }, "below 300"},
+		{"remainder in order", func(m *M) { m.RemainderCol[1] = m.RemainderCol[0] }, "the COO remainder of row"},
+		{"remainder inside", func(m *M) { m.RemainderCol[len(m.RemainderCol)-1] = 300 }, "below 300"},
 	})
 }
 
@@ -165,7 +165,7 @@ func TestValidate(t *testing.T) {
 func TestValidatePairs(t *testing.T) {
 	a := scattered(70, 300, 0.15)
 	valid := func() *M {
-		m, err := lanestream.Encode(a, lanestream.Options{Layout: lanestream.Pairs, Parts: 2, PieceSteps: 2, Window: 2})
+		m, err := lanestream.Encode(a, lanestream.Options{Layout: lanestream.Pairs, Splits: 2, SegmentSteps: 2, Window: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,12 +210,12 @@ func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 			a.ColIdx[k] = int32(300 - (hi - k))
 		}
 	}
-	m, err := lanestream.Encode(a, lanestream.Options{PieceSteps: 1})
+	m, err := lanestream.Encode(a, lanestream.Options{SegmentSteps: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range m.Rows {
-		if cols, _ := m.Rest(i); len(cols) > 1 {
+		if cols, _ := m.Remainder(i); len(cols) > 1 {
 			return m
 		}
 	}
@@ -225,8 +225,8 @@ func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 
 func TestEncodeRefuses(t *testing.T) {
 	a := scattered(3, 5, 0.5)
-	for _, o := range []lanestream.Options{{Layout: 3}, {Layout: -1}, {RingRows: 17}, {RingRows: -1}, {Parts: -1},
-		{Parts: 33}, {PieceSteps: 3}, {Window: 4}} {
+	for _, o := range []lanestream.Options{{Layout: 3}, {Layout: -1}, {RingRows: 17}, {RingRows: -1}, {Splits: -1},
+		{Splits: 33}, {SegmentSteps: 3}, {Window: 4}} {
 		if _, err := lanestream.Encode(a, o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
@@ -248,12 +248,12 @@ func TestEncodeRefuses(t *testing.T) {
 // The same matrix gives the same arrays on any number of cores.
 func TestDeterministic(t *testing.T) {
 	a := scattered(500, 700, 0.3)
-	want, err := lanestream.Encode(a, lanestream.Options{Parts: 3})
+	want, err := lanestream.Encode(a, lanestream.Options{Splits: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	got, err := lanestream.Encode(a, lanestream.Options{Parts: 3})
+	got, err := lanestream.Encode(a, lanestream.Options{Splits: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,24 +269,25 @@ func FuzzValidate(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	pairs, err := lanestream.Encode(scattered(66, 100, 0.2), lanestream.Options{Layout: lanestream.Pairs, PieceSteps: 1,
+	pairs, err := lanestream.Encode(scattered(66, 100, 0.2), lanestream.Options{Layout: lanestream.Pairs, SegmentSteps: 1,
 		Window: 2})
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, m := range []*lanestream.Matrix[half.F16]{m, pairs} {
-		f.Add(uint8(m.Rows), uint16(m.Cols), uint8(m.Layout), uint8(1), uint8(m.PieceSteps), uint8(m.Window),
-			bytesOf(m.StreamPtr), bytesOf(m.PieceRows), bytesOf(m.Mask), bytesOf(m.Values), bytesOf(m.Stored),
-			bytesOf(m.RestPtr), bytesOf(m.RestCol))
+		f.Add(uint8(m.Rows), uint16(m.Cols), uint8(m.Layout), uint8(1), uint8(m.SegmentSteps), uint8(m.Window),
+			bytesOf(m.StreamPtr), bytesOf(m.SegmentRows), bytesOf(m.Mask), bytesOf(m.Values), bytesOf(m.Stored),
+			bytesOf(m.RemainderPtr), bytesOf(m.RemainderCol))
 	}
-	f.Fuzz(func(t *testing.T, rows uint8, cols uint16, layout, parts, steps, window uint8, ptr, pieceRows, mask, values,
-		stored, restPtr, restCol []byte) {
+	f.Fuzz(func(t *testing.T, rows uint8, cols uint16, layout, splits, steps, window uint8, ptr, segmentRows, mask, values,
+		stored, remainderPtr, remainderCol []byte) {
 		m := &lanestream.Matrix[half.F16]{
-			Rows: int(rows), Cols: int(cols), Layout: int(layout), Parts: int(parts), PieceSteps: int(steps),
+			Rows: int(rows), Cols: int(cols), Layout: int(layout), Splits: int(splits), SegmentSteps: int(steps),
 			Window:    int(window),
-			StreamPtr: numbers[uint32](ptr), PieceRows: numbers[uint32](pieceRows), Mask: numbers[uint32](mask),
+			StreamPtr: numbers[uint32](ptr), SegmentRows: numbers[uint32](segmentRows), Mask: numbers[uint32](mask),
 			Values: numbers[half.F16](values),
-			Stored: numbers[uint32](stored), RestPtr: numbers[uint32](restPtr), RestCol: numbers[uint32](restCol),
+			Stored: numbers[uint32](stored), RemainderPtr: numbers[uint32](remainderPtr),
+			RemainderCol: numbers[uint32](remainderCol),
 		}
 		if m.Validate() != nil {
 			return

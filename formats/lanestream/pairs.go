@@ -7,10 +7,11 @@ import (
 	"math/bits"
 )
 
-// quads is a lane's fours of columns in a step.
+// quads is the number of a lane's quads in a step.
 const quads = GroupRows * StepCols / 4 / lanes
 
-// Quad returns the place, within a group and a step, of the first column of quad i (0 to 15) of a lane.
+// Quad returns the row in the group (0 to 63), and the first column in the step (0 to 31), of quad i (0 to 15) of a
+// lane (0 to 31), in layout Pairs.
 func Quad(lane, i int) (row, col int) {
 	return 16*(i>>2) + 8*(i&1) + lane/4, 16*(i>>1&1) + 4*(lane%4)
 }
@@ -21,17 +22,18 @@ type Pair struct {
 	Col         [2]int // the slots' columns in the quad
 }
 
-// PairAt returns what a step's mask says of quad i of a lane.
+// PairAt returns the bits of quad i (0 to 15) of a lane (0 to 31) in words, a step's 96 words of the mask.
 func PairAt(mask []uint32, lane, i int) Pair {
 	next, code := mask[Chains+lane]>>(16*(i>>3)+7-i&7), mask[placeWord(lane, i)]>>placeShift(lane, i)
 	return Pair{Next: next&1 != 0, Upper: next>>8&1 != 0, Col: [2]int{int(code & 3), int(code >> 2 & 3)}}
 }
 
-// placeWord and placeShift tell where a step's mask has the columns of a quad's slots: where mma.sp takes them.
+// placeWord and placeShift return the word and the bit of a step's mask where the columns of a quad's slots are. They
+// are where mma.sp takes them.
 func placeWord(lane, i int) int  { return (lane&^3|i>>2&1<<1|i>>1&1)*2 + i>>3 }
 func placeShift(lane, i int) int { return 4*(lane%4) + 16*(i&1) }
 
-// set writes what a mask says of a quad; the mask has zeros there.
+// set writes the bits of a quad to a mask, which has zeros there.
 func (p Pair) set(mask []uint32, lane, i int) {
 	at := 16*(i>>3) + 7 - i&7
 	if p.Next {
@@ -43,21 +45,21 @@ func (p Pair) set(mask []uint32, lane, i int) {
 	mask[placeWord(lane, i)] |= uint32(p.Col[0]|p.Col[1]<<2) << placeShift(lane, i)
 }
 
-// pairRows returns how many words of a chain a step takes where places have entries with this probability: one for each
-// quad with two or more, one for two quads with one.
+// pairRows returns the expected number of words that a chain takes in a step at a density: one for each quad with two
+// entries or more, and one for two quads with one entry.
 func pairRows(density float64) float64 {
 	q := 1 - density
 	none, one := q*q*q*q, 4*density*q*q*q
 	return quads * (1 - none - one/2)
 }
 
-// quad is the columns of four that have entries, a bit each, and whether it takes the chain's next word in any case.
+// quad has a bit for each of its four columns that has an entry. force says that it must take the chain's next word.
 type quad struct {
 	has   uint8
 	force bool
 }
 
-// firstTwo has of each set of four columns the first two.
+// firstTwo[x] has the lowest two bits of x.
 var firstTwo = func() (t [16]uint8) {
 	for has := range t {
 		x := uint8(has)
@@ -69,9 +71,9 @@ var firstTwo = func() (t [16]uint8) {
 	return t
 }()
 
-// count returns how many words quads take, when the upper half of the last one is free or not, and whether it is after
-// them. A quad with two entries takes a word, one with a single entry the upper half that is free or the lower half of
-// a word.
+// count returns how many words quads take, and whether the upper half of the last word is free afterwards; free says
+// whether it is before. A quad with two entries takes a word. One with a single entry takes the upper half that is
+// free, or the lower half of a word.
 func count(of []quad, free bool) (words int, after bool) {
 	for _, q := range of {
 		switch {
@@ -86,10 +88,10 @@ func count(of []quad, free bool) (words int, after bool) {
 	return words, free
 }
 
-// bringBits reads the entries of a segment to the tile and to has.
-func (p *packer[U]) bringBits(g, piece int) {
+// bringBits reads the entries of a segment into p.tile and p.has.
+func (p *packer[U]) bringBits(g, segment int) {
 	width := p.steps * StepCols
-	begin, end := piece*width, (piece+1)*width
+	begin, end := segment*width, (segment+1)*width
 	p.has = [GroupRows][4]uint32{}
 	for r := range p.rowsOf(g) {
 		i, stop := p.next[r], p.rowPtr[g*GroupRows+r+1]
@@ -103,7 +105,7 @@ func (p *packer[U]) bringBits(g, piece int) {
 	}
 }
 
-// quadsOf sets p.quads to those of a lane in the segment that was brought.
+// quadsOf sets p.quads to those of a lane in the segment that bringBits has read.
 func (p *packer[U]) quadsOf(lane int) []quad {
 	of := p.quads[:p.steps*quads]
 	for i := range of {
@@ -113,7 +115,7 @@ func (p *packer[U]) quadsOf(lane int) []quad {
 	return of
 }
 
-// layoutPairs lays part q of group g out.
+// layoutPairs chooses the layout of split q of group g.
 func (p *packer[U]) layoutPairs(g, q int) layout {
 	first, last := p.first(q), p.first(q+1)
 	counts := p.planner.begin((last - first) * lanes)
@@ -134,14 +136,14 @@ func (p *packer[U]) layoutPairs(g, q int) layout {
 	return p.planner.plan()
 }
 
-// writePairs writes a stream: its mask and values; what does not fit is added to the remainder.
+// writePairs writes a stream's mask and values. Entries that do not fit go to the COO remainder.
 func (p *packer[U]) writePairs(s streamOf, values []U, stored []uint32) {
 	var chains [lanes]pairChain
 	n := p.steps * stepWords(Pairs)
 	p.seek(s.group, s.first*p.steps*StepCols)
 	for j := range s.count {
 		p.bringBits(s.group, s.first+j)
-		least, most := limits(j, s.count, s.pieceRows, p.window, s.rows, 1)
+		least, most := limits(j, s.count, s.segmentRows, p.window, s.rows, 1)
 		for l := range lanes {
 			of := p.fit(s, j, l, chains[l], least, most)
 			for k := range p.steps {
@@ -151,14 +153,14 @@ func (p *packer[U]) writePairs(s streamOf, values []U, stored []uint32) {
 	}
 }
 
-// pairChain is where a chain of words is.
+// pairChain is a position in a chain of words.
 type pairChain struct {
 	at   int  // words taken
 	free bool // the upper half of the last one belongs to no quad yet
 }
 
-// fit returns the quads of a lane in segment j, with no more than two entries each, such that the chain reaches `least`
-// words, and `most` at most.
+// fit returns the quads of a lane in segment j with at most two entries each, changed so that the chain takes at least
+// `least` words in all and at most `most`.
 func (p *packer[U]) fit(s streamOf, j, lane int, c pairChain, least, most int) []quad {
 	of := p.quadsOf(lane)
 	for i := range of {
@@ -173,8 +175,8 @@ func (p *packer[U]) fit(s streamOf, j, lane int, c pairChain, least, most int) [
 			if of[i].has == 0 {
 				continue
 			}
-			if r, _ := Quad(lane, i%quads); best < 0 || len(p.rest[r]) < fewest {
-				best, fewest = i, len(p.rest[r])
+			if r, _ := Quad(lane, i%quads); best < 0 || len(p.remainder[r]) < fewest {
+				best, fewest = i, len(p.remainder[r])
 			}
 		}
 		p.dropLast(s, j, lane, best, of)
@@ -186,17 +188,17 @@ func (p *packer[U]) fit(s streamOf, j, lane int, c pairChain, least, most int) [
 	return of
 }
 
-// dropLast leaves the last entry of a quad to the COO remainder.
+// dropLast moves the last entry of a quad to the COO remainder.
 func (p *packer[U]) dropLast(s streamOf, j, lane, i int, of []quad) {
 	r, c := Quad(lane, i%quads)
 	last := bits.Len8(of[i].has) - 1
 	of[i].has &^= 1 << last
 	width, col := p.steps*StepCols, i/quads*StepCols+c+last
-	p.rest[r] = append(p.rest[r], entry[U]{uint32((s.first+j)*width + col), p.tile[r*width+col]})
+	p.remainder[r] = append(p.remainder[r], entry[U]{uint32((s.first+j)*width + col), p.tile[r*width+col]})
 }
 
-// writeQuads writes a lane's values of step k of a segment, and its mask. Slots without an entry have a column that the
-// other one has not.
+// writeQuads writes a lane's values of step k of a segment, and its mask. A slot without an entry gets a column that
+// the other slot does not have.
 func (p *packer[U]) writeQuads(c *pairChain, of []quad, mask []uint32, lane, k int, values []U, stored []uint32) {
 	width := p.steps * StepCols
 	for i, q := range of {
@@ -240,7 +242,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// checkPairs checks that the chains of stream number keep to their window, and their values.
+// checkPairs checks that the chains of a stream stay within their windows, and their values.
 func (m *Matrix[T]) checkPairs(number int, s streamOf) error {
 	var taken [Chains]int
 	for l := range lanes {
@@ -253,16 +255,16 @@ func (m *Matrix[T]) checkPairs(number int, s streamOf) error {
 	return m.checkValues(number, &taken)
 }
 
-// checkChain follows a lane's chain, and returns the words that it takes.
+// checkChain follows a lane's chain and returns the number of words that it takes.
 func (m *Matrix[T]) checkChain(number int, s streamOf, lane int) (at int, err error) {
 	free := false
-	lost := func() bool { // an entry in the upper half of the last word that no quad has
+	lost := func() bool { // the upper half of the last word is an entry, but no quad has it
 		return free && m.isStored(Chains*(int(m.StreamPtr[number])+at-1)+2*lane+1)
 	}
-	n := m.PieceSteps * stepWords(Pairs)
+	n := m.SegmentSteps * stepWords(Pairs)
 	for j := range s.count {
-		least, most := limits(j, s.count, s.pieceRows, m.Window, s.rows, 1)
-		for i := range m.PieceSteps * quads {
+		least, most := limits(j, s.count, s.segmentRows, m.Window, s.rows, 1)
+		for i := range m.SegmentSteps * quads {
 			x := PairAt(s.mask[j*n+i/quads*stepWords(Pairs):], lane, i%quads)
 			if x.Next {
 				if at++; at > most {
@@ -296,20 +298,20 @@ func (m *Matrix[T]) checkChain(number int, s streamOf, lane int) (at int, err er
 
 // eachPair is each for layout Pairs.
 func (m *Matrix[T]) eachPair(g int, f func(r, col, at int)) {
-	for q := range m.Parts {
+	for q := range m.Splits {
 		s := m.stream(g, q)
-		var last [lanes]int // place of each chain's last word
+		var last [lanes]int // index of each chain's last word
 		for l := range last {
-			last[l] = Chains*(int(m.StreamPtr[g*m.Parts+q])-1) + 2*l
+			last[l] = Chains*(int(m.StreamPtr[g*m.Splits+q])-1) + 2*l
 		}
-		for n := range s.count * m.PieceSteps {
+		for n := range s.count * m.SegmentSteps {
 			m.eachOfStep(s.mask[n*stepWords(Pairs):], &last,
-				func(r, col, at int) { f(r, (s.first*m.PieceSteps+n)*StepCols+col, at) })
+				func(r, col, at int) { f(r, (s.first*m.SegmentSteps+n)*StepCols+col, at) })
 		}
 	}
 }
 
-// eachOfStep does a step, in the order of columns.
+// eachOfStep visits one step, in the order of columns.
 func (m *Matrix[T]) eachOfStep(mask []uint32, last *[lanes]int, f func(r, col, at int)) {
 	var places [GroupRows][StepCols]int
 	var has [GroupRows]uint32

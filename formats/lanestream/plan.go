@@ -1,4 +1,4 @@
-// How many rows of values a segment of a stream has, and how many the stream keeps: what costs least.
+// The choice of a stream's layout: how many rows of values a segment has, and how many rows the stream has.
 
 package lanestream
 
@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// restCost is the cost of an entry of the COO remainder, in bytes: those that it takes, and the time to fetch a row of
-// B for it alone.
-const restCost = 16
+// remainderCost is the cost of an entry of the COO remainder in bytes: its own, and those that could be read while its
+// row of B is fetched.
+const remainderCost = 16
 
-// layout is how a stream's values are laid out.
+// layout is the layout of a stream's values.
 type layout struct {
-	pieceRows int
-	rows      int
+	segmentRows int
+	rows        int
 }
 
 // planner chooses layouts. Its counts are the entries of each segment, chain by chain: those of segment j begin at
@@ -27,10 +27,10 @@ type planner struct {
 }
 
 func newPlanner(o Options) planner {
-	p := planner{window: o.Window, most: o.most(o.PieceSteps, o.Window), chains: Chains}
+	p := planner{window: o.Window, most: o.most(o.SegmentSteps, o.Window), chains: Chains}
 	if o.Layout == Pairs {
 		p.chains, p.back = lanes, 1
-		p.most = min(p.most, o.PieceSteps*quads-1) // a row for each quad reaches what must be reached
+		p.most = min(p.most, o.SegmentSteps*quads-1) // a row for each quad reaches what must be reached
 	}
 	return p
 }
@@ -42,36 +42,36 @@ func (p *planner) begin(n int) []uint16 {
 	return p.counts
 }
 
-// plan tries the numbers of rows around the average.
+// plan returns the layout of least cost. It tries numbers of rows around the average.
 func (p *planner) plan() layout {
 	entries := 0
 	for _, n := range p.counts {
 		entries += int(n)
 	}
-	pieces := len(p.counts) / p.chains
+	segments := len(p.counts) / p.chains
 	if entries == 0 {
-		return layout{pieceRows: 1}
+		return layout{segmentRows: 1}
 	}
-	best, least := layout{pieceRows: 1}, restCost*entries // all of it in the COO remainder
+	best, least := layout{segmentRows: 1}, remainderCost*entries // all of it in the COO remainder
 	mean := float64(entries) / float64(len(p.counts))
 	from, to := int(max(1, math.Floor(0.97*mean))), int(math.Ceil(1.08*mean))+1
 	for rows := min(from, p.most); rows <= min(to, p.most); rows++ {
-		dropped := p.replay(rows, pieces)
+		dropped := p.replay(rows, segments)
 		slices.Sort(p.ends[:p.chains])
 		cut := 0 // entries past the rows kept
 		for i, keep := p.chains-1, p.ends[p.chains-1]; keep > 0; keep-- {
 			for i >= 0 && p.ends[i] > keep {
 				i--
 			}
-			if cost := 2*Chains*keep + restCost*(dropped+cut); cost < least {
-				best, least = layout{pieceRows: rows, rows: keep}, cost
+			if cost := 2*Chains*keep + remainderCost*(dropped+cut); cost < least {
+				best, least = layout{segmentRows: rows, rows: keep}, cost
 			}
-			// With a row less, the chains that reach this far lose an entry each.
+			// With one row less, each chain that reaches this far loses an entry.
 			n := p.chains - 1 - i
 			for k := i; k >= 0 && p.ends[k] == keep; k-- {
 				n++
 			}
-			if cut += n; restCost*cut > least {
+			if cut += n; remainderCost*cut > least {
 				break
 			}
 		}
@@ -79,12 +79,12 @@ func (p *planner) plan() layout {
 	return best
 }
 
-// replay has every chain take its values, with this many rows a segment, and returns how many entries go to the COO
-// remainder.
-func (p *planner) replay(rows, pieces int) (dropped int) {
+// replay simulates how all chains take their values with this many rows a segment, and returns how many entries go to
+// the COO remainder.
+func (p *planner) replay(rows, segments int) (dropped int) {
 	p.ends = [Chains]int{}
-	for j := range pieces {
-		least, most := limits(j, pieces, rows, p.window, math.MaxInt, p.back)
+	for j := range segments {
+		least, most := limits(j, segments, rows, p.window, math.MaxInt, p.back)
 		for c, n := range p.counts[p.chains*j:][:p.chains] {
 			end := p.ends[c] + int(n)
 			if end > most {

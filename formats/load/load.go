@@ -62,11 +62,11 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 	return formats.Convert[float32](e.Sparse()), nil
 }
 
-// Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a .safetensors
-// file, with its own element type; a *formats.CSC for SciPy's csc; for all others "csr"; of float32, or with Float64 of
-// float64.
+// Open reads the same files as File, but leaves the matrix in the format in which the file holds it. That is the format
+// of a .safetensors file, with its own element type; a *formats.CSC for SciPy's csc; and CSR for all others, of
+// float32, or of float64 with Options.Float64.
 //
-// Where Limits.Bytes is 0, a matrix that takes more memory than there is, or reading it does, is refused.
+// If Limits.Bytes is 0, a matrix is refused if it, or reading it, takes more memory than there is.
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
 	if o.Merged != nil {
 		*o.Merged = 0

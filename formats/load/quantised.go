@@ -27,7 +27,7 @@ func quantised(t safetensors.Type) dtype.Type {
 	return dtype.Invalid
 }
 
-// isScale tells whether a tensor is the scales of another one.
+// isScale reports whether a tensor is the scales of another one.
 func isScale(tensors []safetensors.Info, name string) bool {
 	return slices.ContainsFunc(tensors, func(t safetensors.Info) bool {
 		return quantised(t.Type) != dtype.Invalid &&

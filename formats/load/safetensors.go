@@ -23,7 +23,7 @@ import (
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
-// Formats returns the formats that Open finds in files. A new one is a line here.
+// Formats returns the formats that Open finds in files. A new format is a new line here.
 func Formats() []formats.Format {
 	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, lanestream.Format, nm.Format,
 		sparse24r.Format, hrpb.Format, formats.DenseFormat}

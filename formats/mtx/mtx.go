@@ -31,7 +31,7 @@ type Options struct {
 // of the result. Errors are one line: NAME:LINE: what is wrong.
 func Read(r io.Reader, o Options) (*formats.CSR[float32], error) { return ReadAs[float32](r, o) }
 
-// ReadAs is Read with values of V: those of float64 are not rounded any further.
+// ReadAs is Read with values of type V. Values of float64 are not rounded any further.
 func ReadAs[V text.Float](r io.Reader, o Options) (*formats.CSR[V], error) {
 	if o.Name == "" {
 		o.Name = "input"

@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/text"
 )
 
-// Part is some of a file's entries.
+// Part is the entries of one range of a file.
 type Part struct {
 	Rows, Cols int   // of the matrix
 	Declared   int64 // entries that all parts list together, by the size line
@@ -28,9 +28,9 @@ type Part struct {
 // ErrWhole says that a file must be read as a whole: it is compressed, an array, or no Matrix Market file at all.
 var ErrWhole = errors.New("the file cannot be read in parts")
 
-// ReadPart reads one of `parts` shares of a plain coordinate file of a size in bytes, about as long as the others. All
-// of them one after the other have the entries of the file. Options are those of Read; Limits are for the part, and
-// Merged is left alone.
+// ReadPart reads one of `parts` ranges of a plain coordinate file of a size in bytes; all are about as long. Together
+// they have all entries of the file. The options are those of Read; Limits are for the one range, and Merged is not
+// set.
 func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, error) {
 	if o.Name == "" {
 		o.Name = "input"

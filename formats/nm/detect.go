@@ -14,15 +14,14 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Search bounds what Detect looks for.
+// Search limits the patterns that Detect tries.
 type Search struct {
 	V, W    int     // the unit; 0: any power of two up to 128 rows and 32 columns
 	LeastV  int     // least V where V is 0: V doubles from here; 0 means 1
 	MinFill float64 // least part of the slots that entries fill; 0 means DefaultFill
 }
 
-// DefaultFill is the Search.MinFill that 0 stands for. What N:M training and pruning make fills all
-// slots or nearly so.
+// DefaultFill is the meaning of 0 in Search.MinFill. Matrices from N:M training and pruning fill nearly all slots.
 const DefaultFill = 0.5
 
 const (
@@ -30,10 +29,9 @@ const (
 	mostW = 32
 )
 
-// Detect returns the pattern that condenses a to the fewest bytes, among all N < M ≤ MaxM with fewer
-// slots than a's panels have places. For a matrix
-// pruned to N:M that is the N, M and unit it was pruned to (or larger units that it happens to obey).
-// A matrix that obeys none is ErrPattern. a must be valid.
+// Detect returns the pattern that condenses a to the fewest bytes, among all N < M ≤ MaxM with fewer slots than a's
+// panels have places. For a matrix that was pruned to N:M this is its N, M and unit (or larger units that it happens to
+// obey). The error wraps ErrPattern if the matrix obeys no pattern. a must be valid.
 func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
 	if s.MinFill == 0 {
 		s.MinFill = DefaultFill
@@ -94,9 +92,10 @@ const (
 	wholeM    = 32 // units of a group where groups are kept whole
 )
 
-// Fit returns the pattern to encode a in, among those that takes accepts (nil: any): what Detect finds. A
-// small matrix is taken however little of the slots its entries fill, and if it obeys no pattern, with all
-// units of its groups kept. Otherwise a matrix that obeys no accepted pattern is ErrPattern. a must be valid.
+// Fit returns the pattern in which to encode a: the one that Detect finds among those that takes accepts (nil: all).
+// For a small matrix it returns a pattern in any case, even if entries fill few of the slots; if the matrix obeys none,
+// the pattern keeps all units of its groups. For any other matrix that obeys no accepted pattern the error wraps
+// ErrPattern. a must be valid.
 func Fit[T formats.Value](a *formats.CSR[T], s Search, takes func(Pattern) bool) (Pattern, error) {
 	small := int64(a.Rows)*int64(a.Cols) <= smallArea
 	if small {
@@ -114,14 +113,14 @@ func Fit[T formats.Value](a *formats.CSR[T], s Search, takes func(Pattern) bool)
 	return Pattern{}, err
 }
 
-// Sparse24 is the pattern of sparse tensor cores. They multiply it at twice the rate, so that it pays from a
-// fill of sparseFill on: 2:16 still gains.
+// Sparse24 is the pattern that sparse tensor cores multiply, at twice the rate of dense ones. So it pays for a matrix
+// that fills sparseFill of its slots or more: 2:16 still gains.
 var Sparse24 = Pattern{N: 2, M: 4, V: 1, W: 1}
 
 const sparseFill = 0.2
 
-// Fills24 returns ErrPattern if a's entries fill too little of the slots of 2:4. It does not look where they
-// lie.
+// Fills24 returns an error that wraps ErrPattern if a has too few entries for the slots of 2:4. It does not look at
+// their positions.
 func Fills24(a formats.Sparse) error {
 	rows, cols := a.Dims()
 	if int64(rows)*int64(cols) <= smallArea {

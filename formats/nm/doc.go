@@ -8,11 +8,10 @@
 //	vector-wise   VW  V > 1, W = 1
 //	block-wise    BW  W > 1
 //
-// The rows are cut into panels of V, the columns into groups of M·W; the last of each may be shorter.
-// Each group of a panel keeps exactly N units, its slots, by ascending place: those that hold entries,
-// and, where they are fewer, the first of those that hold none. A kept unit is V·W values and its place
-// in the group. So every panel has the same number of slots, and which group a slot belongs to follows
-// from its number alone.
+// The rows are cut into panels of V, the columns into groups of M·W; the last of each may be shorter. Each group of a
+// panel keeps exactly N units, its slots, in ascending order: those with entries and, if these are fewer than N, the
+// first of those without. A kept unit is V·W values and its place in the group. So every panel has the same number of
+// slots, and a slot's number determines its group.
 //
 // A 5×7 matrix of 1:2 with V = 2, W = 1; dots are entries that are not stored:
 //
@@ -42,6 +41,6 @@
 // column in the matrix is (g·M + place)·W + w. In the last group that may lie past the matrix, in a
 // column without entries.
 //
-// A zero that the matrix stores and one that it does not look the same in Values; Mask tells them apart.
-// Kernels use it where B is not finite, and Decode to return exactly the matrix that was encoded.
+// A zero that the matrix stores and one that it does not look the same in Values; Mask tells them apart. Kernels use it
+// if B is not finite, and Decode to return exactly the matrix that was encoded.
 package nm

@@ -16,10 +16,9 @@ import (
 // grain is how many panels a core takes at least: about this many values.
 func grain(perPanel int) int { return max(1, 1<<14/max(1, perPanel)) }
 
-// Encode condenses a. It uses all cores and takes time proportional to the entries and the slots.
-// A matrix that does not obey the pattern is ErrPattern, with the first row (panel) and group that
-// hold too much; one of more than formats.MaxSlots values is ErrTooLarge, and so is one that is
-// formats.MostlyEmpty.
+// Encode condenses a. It uses all cores and takes time proportional to the entries and the slots. For a matrix that
+// does not obey the pattern the error wraps ErrPattern and names the first row (panel) and group with too many entries.
+// It wraps ErrTooLarge if there are more than formats.MaxSlots values, or if the matrix is formats.MostlyEmpty.
 func Encode[T formats.Value](a *formats.CSR[T], p Pattern) (*Matrix[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -144,8 +143,8 @@ func (m *Matrix[T]) fill(a *formats.CSR[T], at *panel, s Shape, i int) {
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
-// other arrays.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// all other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other

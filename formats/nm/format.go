@@ -56,7 +56,7 @@ func encodeFound[T formats.Value](a *formats.CSR[T], s Search) (formats.Encoded,
 	return nil, err
 }
 
-// Fields names the arrays, in lower case.
+// Fields returns the arrays under their names in lower case.
 func (m *Matrix[T]) Fields() formats.Fields {
 	return formats.Fields{
 		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
@@ -72,19 +72,19 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "nm".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns V.
 func (m *Matrix[T]) PanelRows() int { return m.V }
 
-// PanelCols appends the columns that panel p keeps to dst. In the last group that may lie past the matrix.
+// PanelCols appends to dst the columns that panel p keeps. In the last group they may be past the matrix.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	for _, c := range m.Kept(p) {
 		dst = append(dst, uint32(c))

@@ -21,7 +21,7 @@ const (
 // ErrPattern: the matrix does not obey the pattern, or any.
 var ErrPattern = errors.New("not an N:M matrix")
 
-// ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
+// ErrTooLarge: the matrix has more value slots than 32-bit indices can number.
 var ErrTooLarge = fmt.Errorf("%w for nm", formats.ErrTooLarge)
 
 // Pattern says that of every M neighbouring units of V rows by W columns at most N hold entries.
@@ -63,7 +63,7 @@ type Matrix[T formats.Value] struct {
 	Mask   []uint32
 }
 
-// Shape is how many of everything a matrix of some size has in a pattern.
+// Shape has the sizes of a matrix's arrays in a pattern.
 type Shape struct {
 	Panels     int // of V rows
 	Groups     int // of M·W columns, in a panel
@@ -73,7 +73,8 @@ type Shape struct {
 	MaskWords  int // of a panel
 }
 
-// Shape returns the sizes for a matrix of rows × cols. More values than formats.MaxSlots are ErrTooLarge.
+// Shape returns the sizes for a matrix of rows × cols. The error wraps ErrTooLarge if it has more than formats.MaxSlots
+// values.
 func (p Pattern) Shape(rows, cols int) (Shape, error) {
 	if err := p.check(); err != nil {
 		return Shape{}, err
@@ -123,13 +124,12 @@ func (m *Matrix[T]) Obeys() Pattern { return m.Pattern }
 // NNZ returns the number of stored entries.
 func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
-// Stats tells what the format costs: every value is multiplied, every condensed column of a panel
-// fetches a row of B.
+// Stats returns the format's costs: every value is multiplied, every condensed column of a panel fetches a row of B.
 func (m *Matrix[T]) Stats() formats.Stats {
 	return slots.Stats(m.Values, len(m.Index)+len(m.Mask), len(m.Values)/m.V, m.NNZ())
 }
 
-// Kept returns the column in the matrix of each of panel p's condensed columns. In the last group that may lie past the
+// Kept returns the matrix's column for each of panel p's condensed columns. In the last group they may be past the
 // matrix. m must be valid.
 func (m *Matrix[T]) Kept(p int) []int {
 	s, err := m.Shape(m.Rows, m.Cols)

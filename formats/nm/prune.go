@@ -11,9 +11,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// Prune returns the entries of a that magnitude pruning to a pattern keeps (§2.1): in each group the N
-// units whose entries' absolute values have the largest sum, of equals the first. A NaN counts as more
-// than anything. a must be valid.
+// Prune returns the entries of a that magnitude pruning to a pattern keeps (§2.1): in each group the N units with the
+// largest sums of absolute values; of equal units the first. A NaN counts as larger than anything. a must be valid.
 func Prune[T formats.Value](a *formats.CSR[T], p Pattern) (*formats.CSR[T], error) {
 	s, err := p.Shape(a.Rows, a.Cols)
 	if err != nil {
@@ -42,7 +41,7 @@ func Prune[T formats.Value](a *formats.CSR[T], p Pattern) (*formats.CSR[T], erro
 	return out, nil
 }
 
-// PruneDense is Prune for a dense matrix, whose zeros are no entries.
+// PruneDense is Prune for a dense matrix. Its zeros are no entries.
 func PruneDense[T formats.Value](d *formats.Dense[T], p Pattern) (*formats.CSR[T], error) {
 	if err := d.Validate(); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (m *Matrix[T]) checkPanel(s Shape, p int) error {
 	return nil
 }
 
-// checkUnit tells whether a slot, whose unit starts at column col, holds an entry, and what is wrong.
+// checkUnit reports whether a slot, whose unit starts at column col, holds an entry, and what is wrong.
 func (m *Matrix[T]) checkUnit(values []T, mask []uint32, slot, col, rows int) (stored bool, what string) {
 	for w := range m.W {
 		for r := range m.V {
@@ -92,5 +92,5 @@ func (m *Matrix[T]) checkUnit(values []T, mask []uint32, slot, col, rows int) (s
 	return stored, ""
 }
 
-// tail tells whether there are bits set after the first n.
+// tail reports whether there are bits set after the first n.
 func tail(words []uint32, n int) bool { return n%32 != 0 && words[len(words)-1]>>(n%32) != 0 }

@@ -41,7 +41,7 @@ func Read(r io.Reader, o Options) (*formats.Dense[float32], error) { return Read
 // Float is the type that elements are read as.
 type Float interface{ float32 | float64 }
 
-// ReadAs is Read with elements of V, which they are rounded to.
+// ReadAs is Read with elements of type V, to which they are rounded.
 func ReadAs[V Float](r io.Reader, o Options) (*formats.Dense[V], error) {
 	d, err := read[V](bufio.NewReader(r), o)
 	if err != nil {

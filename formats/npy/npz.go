@@ -35,7 +35,7 @@ func OpenSparse(r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
 	return OpenSparseAs[float32](r, size, o)
 }
 
-// OpenSparseAs is OpenSparse with values of V.
+// OpenSparseAs is OpenSparse with values of type V.
 func OpenSparseAs[V Float](r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
 	a, err := readSparse[V](r, size, o)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	keyNNZ     = "nnz"
 )
 
-// HoldsMatrix tells whether metadata are those of a sparse matrix. Files by others have a "format", too.
+// HoldsMatrix reports whether metadata are those of a sparse matrix. Files of other programs may have a "format", too.
 func HoldsMatrix(metadata map[string]string) bool {
 	for _, key := range []string{keyFormat, keyVersion, keyRows, keyCols, keyNNZ} {
 		if _, ok := metadata[key]; !ok {
@@ -109,7 +109,7 @@ func WriteMatrix(w io.Writer, e formats.Encoded) error {
 	return WriteContainer(w, formats.NewContainer(e))
 }
 
-// WriteContainer writes a file of what describes a matrix and its arrays, whether they are valid or not.
+// WriteContainer writes a container to a file, whether its arrays are valid or not.
 func WriteContainer(w io.Writer, m *formats.Container) error {
 	f := &File{Metadata: map[string]string{
 		keyFormat: m.Format, keyVersion: strconv.Itoa(m.Version), keyType: m.Type.String(),

@@ -41,10 +41,10 @@ func NewReader(r io.Reader, o Options) (*Reader, error) {
 	return &Reader{in: r, opt: o, metadata: metadata, left: spans}, nil
 }
 
-// Metadata returns the texts that the file holds besides tensors.
+// Metadata returns the metadata of the file.
 func (r *Reader) Metadata() map[string]string { return r.metadata }
 
-// Left describes the tensors that Next has not come to yet.
+// Left returns the tensors that Next has not reached yet.
 func (r *Reader) Left() []Info {
 	infos := make([]Info, len(r.left))
 	for i, s := range r.left {
@@ -53,8 +53,8 @@ func (r *Reader) Left() []Info {
 	return infos
 }
 
-// Next goes to the next tensor, passing over what was not read of the last. After the last one it
-// checks that the file ends there and returns io.EOF.
+// Next goes to the next tensor. It skips what was not read of the one before. After the last tensor it checks that the
+// file ends there, and returns io.EOF.
 func (r *Reader) Next() (Info, error) {
 	if n, err := io.CopyN(io.Discard, r.in, r.unread); err != nil {
 		r.unread -= n
@@ -85,7 +85,7 @@ func (r *Reader) fail(err error) error {
 	return fmt.Errorf("%s: %w", r.opt.Name, cutOff(err, fmt.Sprintf("tensor %q", r.now.Name)))
 }
 
-// Data reads the elements of the tensor that Next came to. Memory grows with what is read.
+// Data reads the elements of the current tensor. Memory grows with what is read.
 func (r *Reader) Data() ([]byte, error) {
 	n := r.now.end - r.now.begin
 	if r.unread != n {

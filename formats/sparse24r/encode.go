@@ -26,47 +26,47 @@ func Encode[T formats.Value](a *formats.CSR[T]) (*Matrix[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	rest, err := cvse.Encode(r, cvse.Options{V: PanelRows, Align: PanelRows})
+	remainder, err := cvse.Encode(r, cvse.Options{V: PanelRows, Align: PanelRows})
 	if err != nil {
 		return nil, err
 	}
-	return &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Pairs: *pairs, Rest: *rest}, nil
+	return &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Pairs: *pairs, Remainder: *remainder}, nil
 }
 
 // split returns the parts of a valid matrix.
-func split[T formats.Value](a *formats.CSR[T]) (pairs, rest *formats.CSR[T]) {
+func split[T formats.Value](a *formats.CSR[T]) (pairs, remainder *formats.CSR[T]) {
 	pairs = &formats.CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: make([]int64, a.Rows+1)}
-	rest = &formats.CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: make([]int64, a.Rows+1)}
+	remainder = &formats.CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: make([]int64, a.Rows+1)}
 	rows(a, func(i int) {
 		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 			if exceeds(a, i, e) {
-				rest.RowPtr[i+1]++
+				remainder.RowPtr[i+1]++
 			}
 		}
 	})
 	for i := range a.Rows {
-		rest.RowPtr[i+1] += rest.RowPtr[i]
-		pairs.RowPtr[i+1] = a.RowPtr[i+1] - rest.RowPtr[i+1]
+		remainder.RowPtr[i+1] += remainder.RowPtr[i]
+		pairs.RowPtr[i+1] = a.RowPtr[i+1] - remainder.RowPtr[i+1]
 	}
-	for _, m := range []*formats.CSR[T]{pairs, rest} {
+	for _, m := range []*formats.CSR[T]{pairs, remainder} {
 		n := m.RowPtr[a.Rows]
 		m.ColIdx, m.Val = make([]int32, n), make([]T, n)
 	}
 	rows(a, func(i int) {
-		next := [2]int64{pairs.RowPtr[i], rest.RowPtr[i]}
+		next := [2]int64{pairs.RowPtr[i], remainder.RowPtr[i]}
 		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 			m, at := pairs, &next[0]
 			if exceeds(a, i, e) {
-				m, at = rest, &next[1]
+				m, at = remainder, &next[1]
 			}
 			m.ColIdx[*at], m.Val[*at] = a.ColIdx[e], a.Val[e]
 			*at++
 		}
 	})
-	return pairs, rest
+	return pairs, remainder
 }
 
-// exceeds tells whether entry e of row i has two entries of its group before it.
+// exceeds reports whether entry e of row i has two entries of its group before it.
 func exceeds[T formats.Value](a *formats.CSR[T], i int, e int64) bool {
 	return e-pair >= a.RowPtr[i] && a.ColIdx[e-pair]/group == a.ColIdx[e]/group
 }
@@ -82,19 +82,19 @@ func rows[T formats.Value](a *formats.CSR[T], f func(i int)) {
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	pairs, rest := m.Pairs.Decode(), m.Rest.Decode()
+	pairs, remainder := m.Pairs.Decode(), m.Remainder.Decode()
 	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
 	for i := range a.RowPtr {
-		a.RowPtr[i] = pairs.RowPtr[i] + rest.RowPtr[i]
+		a.RowPtr[i] = pairs.RowPtr[i] + remainder.RowPtr[i]
 	}
 	nnz := a.RowPtr[m.Rows]
 	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
 	rows(a, func(i int) {
-		p, r := pairs.RowPtr[i], rest.RowPtr[i]
+		p, r := pairs.RowPtr[i], remainder.RowPtr[i]
 		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 			from, at := pairs, &p
-			if p == pairs.RowPtr[i+1] || r < rest.RowPtr[i+1] && rest.ColIdx[r] < pairs.ColIdx[p] {
-				from, at = rest, &r
+			if p == pairs.RowPtr[i+1] || r < remainder.RowPtr[i+1] && remainder.ColIdx[r] < pairs.ColIdx[p] {
+				from, at = remainder, &r
 			}
 			a.ColIdx[e], a.Val[e] = from.ColIdx[*at], from.Val[*at]
 			*at++
@@ -103,11 +103,11 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	return a
 }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
-// other arrays.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// all other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded {
 	out := *m
-	out.Pairs.Values, out.Rest.Values = nil, nil
+	out.Pairs.Values, out.Remainder.Values = nil, nil
 	return &out
 }
 
@@ -116,12 +116,12 @@ func (m *Matrix[T]) WithoutValues() formats.Encoded {
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := *m
 	if s, err := nm.Sparse24.Shape(m.Rows, m.Cols); err == nil { // values of any kind, to decode
-		out.Pairs.Values, out.Rest.Values = make([]T, s.Panels*s.Columns), make([]T, len(m.Rest.ColInd)*PanelRows)
+		out.Pairs.Values, out.Remainder.Values = make([]T, s.Panels*s.Columns), make([]T, len(m.Remainder.ColInd)*PanelRows)
 	}
 	a := out.Decode()
 	a.Val = values
-	pairs, rest := split(a)
+	pairs, remainder := split(a)
 	out.Pairs = *m.Pairs.WithValues(pairs.Val).(*nm.Matrix[T])
-	out.Rest = *m.Rest.WithValues(rest.Val).(*cvse.Matrix[T])
+	out.Remainder = *m.Remainder.WithValues(remainder.Val).(*cvse.Matrix[T])
 	return &out
 }

@@ -30,15 +30,15 @@ func (m *Matrix[T]) Fields() formats.Fields {
 			formats.NewField("values", &m.Pairs.Values),
 			formats.NewField("index", &m.Pairs.Index),
 			formats.NewField("mask", &m.Pairs.Mask),
-			formats.NewField("restptr", &m.Rest.VecPtr),
-			formats.NewField("restcols", &m.Rest.ColInd),
-			formats.NewField("restvalues", &m.Rest.Values),
-			formats.NewField("restmask", &m.Rest.Mask),
-			formats.NewField("restorder", &m.Rest.Order),
+			formats.NewField("remainderptr", &m.Remainder.VecPtr),
+			formats.NewField("remaindercols", &m.Remainder.ColInd),
+			formats.NewField("remaindervalues", &m.Remainder.Values),
+			formats.NewField("remaindermask", &m.Remainder.Mask),
+			formats.NewField("remainderorder", &m.Remainder.Order),
 		},
 		Derive: func() {
 			m.Pairs.Rows, m.Pairs.Cols, m.Pairs.Pattern = m.Rows, m.Cols, nm.Sparse24
-			m.Rest.Rows, m.Rest.Cols, m.Rest.V, m.Rest.Align = m.Rows, m.Cols, PanelRows, PanelRows
+			m.Remainder.Rows, m.Remainder.Cols, m.Remainder.V, m.Remainder.Align = m.Rows, m.Cols, PanelRows, PanelRows
 		},
 	}
 }
@@ -46,13 +46,13 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "sparse24r".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns 1: rows share what is fetched for the remainder only.
@@ -62,5 +62,5 @@ func (m *Matrix[T]) PanelRows() int { return 1 }
 // those of its panel in the remainder.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	dst = m.Pairs.PanelCols(dst, p)
-	return m.Rest.PanelCols(dst, p/PanelRows)
+	return m.Remainder.PanelCols(dst, p/PanelRows)
 }

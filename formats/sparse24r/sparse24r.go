@@ -1,4 +1,4 @@
-// The matrix type and what can be said of it.
+// The matrix type, its costs, and its validation.
 
 package sparse24r
 
@@ -10,7 +10,7 @@ import (
 	"github.com/spmmrun/spmm/formats/nm"
 )
 
-// PanelRows is the rows of a panel of the remainder, and the multiple that its vectors are padded to.
+// PanelRows is the number of rows of a panel of the remainder. The number of its vectors is a multiple of it, too.
 const PanelRows = 16
 
 const (
@@ -18,19 +18,19 @@ const (
 	pair  = 2 // entries of a group that Pairs takes
 )
 
-// Matrix is a sparse matrix as the sum of two. The package comment describes them.
+// Matrix is a sparse matrix as the sum of Pairs and Remainder. The package comment describes them.
 type Matrix[T formats.Value] struct {
 	Rows, Cols int
 	Pairs      nm.Matrix[T]
-	Rest       cvse.Matrix[T]
+	Remainder  cvse.Matrix[T]
 }
 
 // NNZ returns the number of stored entries.
-func (m *Matrix[T]) NNZ() int64 { return m.Pairs.NNZ() + m.Rest.NNZ() }
+func (m *Matrix[T]) NNZ() int64 { return m.Pairs.NNZ() + m.Remainder.NNZ() }
 
-// Stats adds up what both matrices cost.
+// Stats returns the sum of both matrices' costs.
 func (m *Matrix[T]) Stats() formats.Stats {
-	s, r := m.Pairs.Stats(), m.Rest.Stats()
+	s, r := m.Pairs.Stats(), m.Remainder.Stats()
 	s.StoredBytes += r.StoredBytes
 	s.Slots += r.Slots
 	s.MACs += r.MACs
@@ -42,43 +42,44 @@ func (m *Matrix[T]) Stats() formats.Stats {
 	return s
 }
 
-// Details tells how much of the matrix exceeds 2:4.
+// Details returns the share of entries that are in the remainder, and the number of its vectors.
 func (m *Matrix[T]) Details() []formats.Detail {
 	var part float64
 	if n := m.NNZ(); n > 0 {
-		part = float64(m.Rest.NNZ()) / float64(n)
+		part = float64(m.Remainder.NNZ()) / float64(n)
 	}
-	return []formats.Detail{{Name: "part of the entries in the remainder", Value: part},
-		{Name: "vectors of the remainder", Value: float64(len(m.Rest.ColInd))}}
+	return []formats.Detail{{Name: "share of entries in the remainder", Value: part},
+		{Name: "vectors of the remainder", Value: float64(len(m.Remainder.ColInd))}}
 }
 
 // Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be decoded and
 // multiplied without touching memory outside its arrays.
 func (m *Matrix[T]) Validate() error {
-	pairs, rest := &m.Pairs, &m.Rest
+	pairs, remainder := &m.Pairs, &m.Remainder
 	switch {
-	case pairs.Rows != m.Rows || pairs.Cols != m.Cols || rest.Rows != m.Rows || rest.Cols != m.Cols:
-		return fmt.Errorf("sparse24r: parts of %d×%d and %d×%d of a matrix of %d×%d", pairs.Rows, pairs.Cols, rest.Rows,
-			rest.Cols, m.Rows, m.Cols)
+	case pairs.Rows != m.Rows || pairs.Cols != m.Cols || remainder.Rows != m.Rows || remainder.Cols != m.Cols:
+		return fmt.Errorf("sparse24r: pairs of %d×%d and a remainder of %d×%d in a matrix of %d×%d", pairs.Rows, pairs.Cols,
+			remainder.Rows, remainder.Cols, m.Rows, m.Cols)
 	case pairs.Pattern != nm.Sparse24:
 		return fmt.Errorf("sparse24r: pairs of %v, not %v", pairs.Pattern, nm.Sparse24)
-	case rest.V != PanelRows || rest.Align != PanelRows:
-		return fmt.Errorf("sparse24r: a remainder of %d rows a panel, padded to %d vectors, not %d and %d", rest.V, rest.Align, PanelRows, PanelRows)
+	case remainder.V != PanelRows || remainder.Align != PanelRows:
+		return fmt.Errorf("sparse24r: a remainder of %d rows a panel, padded to %d vectors, not %d and %d", remainder.V,
+			remainder.Align, PanelRows, PanelRows)
 	}
 	if err := pairs.Validate(); err != nil {
 		return fmt.Errorf("sparse24r: pairs: %w", err)
 	}
-	if err := rest.Validate(); err != nil {
+	if err := remainder.Validate(); err != nil {
 		return fmt.Errorf("sparse24r: remainder: %w", err)
 	}
-	return checkSplit(pairs.Decode(), rest.Decode())
+	return checkSplit(pairs.Decode(), remainder.Decode())
 }
 
-// checkSplit tells whether each entry of the remainder has two entries of pairs before it in its group.
-func checkSplit[T formats.Value](pairs, rest *formats.CSR[T]) error {
+// checkSplit checks that each entry of the remainder has two entries of pairs before it in its group.
+func checkSplit[T formats.Value](pairs, remainder *formats.CSR[T]) error {
 	for i := range pairs.Rows {
 		cols := pairs.ColIdx[pairs.RowPtr[i]:pairs.RowPtr[i+1]]
-		for _, c := range rest.ColIdx[rest.RowPtr[i]:rest.RowPtr[i+1]] {
+		for _, c := range remainder.ColIdx[remainder.RowPtr[i]:remainder.RowPtr[i+1]] {
 			for len(cols) > 0 && cols[0]/group < c/group {
 				cols = cols[1:]
 			}

@@ -34,9 +34,9 @@ func Example() {
 		return
 	}
 	fmt.Println("pairs", m.Pairs.Values)
-	fmt.Println("columns of the remainder", m.Rest.ColInd[:4], "of", len(m.Rest.ColInd))
-	fmt.Println("its first two vectors", m.Rest.Values[:2], m.Rest.Values[16:18])
-	fmt.Println(m.NNZ(), "entries,", m.Rest.NNZ(), "in the remainder")
+	fmt.Println("columns of the remainder", m.Remainder.ColInd[:4], "of", len(m.Remainder.ColInd))
+	fmt.Println("its first two vectors", m.Remainder.Values[:2], m.Remainder.Values[16:18])
+	fmt.Println(m.NNZ(), "entries,", m.Remainder.NNZ(), "in the remainder")
 	// Output:
 	// pairs [1 2 0 4 0 5 6 7]
 	// columns of the remainder [3 6 7 7] of 16
@@ -109,21 +109,21 @@ func TestValidate(t *testing.T) {
 	}
 	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
 		{"nothing", func(m *M) {}, ""},
-		{"rows", func(m *M) { m.Rows = 3 }, "parts of 2×8"},
+		{"rows", func(m *M) { m.Rows = 3 }, "pairs of 2×8"},
 		{"pattern", func(m *M) { m.Pairs.N = 1 }, "pairs of 1:4"},
-		{"panel", func(m *M) { m.Rest.V = 8 }, "8 rows a panel"},
-		{"padding", func(m *M) { m.Rest.Align = 1 }, "padded to 1 vectors"},
+		{"panel", func(m *M) { m.Remainder.V = 8 }, "8 rows a panel"},
+		{"padding", func(m *M) { m.Remainder.Align = 1 }, "padded to 1 vectors"},
 		{"places", func(m *M) { m.Pairs.Index[0] = 0 }, "sparse24r: pairs: nm: panel 0"},
-		{"column", func(m *M) { m.Rest.ColInd[15] = 8 }, "sparse24r: remainder: cvse: panel 0"},
-		{"a free place", func(m *M) { m.Rest.ColInd[0] = 5 }, "row 0, column 5 is in the remainder"},
-		{"before pairs", func(m *M) { m.Rest.ColInd[0] = 0 }, "row 0, column 0 is in the remainder"},
+		{"column", func(m *M) { m.Remainder.ColInd[15] = 8 }, "sparse24r: remainder: cvse: panel 0"},
+		{"a free place", func(m *M) { m.Remainder.ColInd[0] = 5 }, "row 0, column 5 is in the remainder"},
+		{"before pairs", func(m *M) { m.Remainder.ColInd[0] = 0 }, "row 0, column 0 is in the remainder"},
 	})
 }
 
 // FuzzValidate: whatever passes can be decoded, and encodes to the same arrays again.
 func FuzzValidate(f *testing.F) {
 	f.Add(uint8(2), uint8(8), []byte{0, 4, 0x15, 0b0111, 0b1110, 3, 6, 7, 7}, []byte{1, 0, 2, 0, 2})
-	f.Fuzz(func(t *testing.T, rows, cols uint8, b, rest []byte) {
+	f.Fuzz(func(t *testing.T, rows, cols uint8, b, remainder []byte) {
 		a := &formats.CSR[float32]{Rows: int(rows % 40), Cols: int(cols % 40), RowPtr: []int64{0}}
 		for i := range a.Rows {
 			for j := range a.Cols {
@@ -137,10 +137,11 @@ func FuzzValidate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := 0; i+3 < len(rest); i += 4 { // damage: array, place, what to add
-			arrays := [][]uint32{m.Pairs.Index, m.Pairs.Mask, m.Rest.VecPtr, m.Rest.ColInd, m.Rest.Mask, m.Rest.Order}
-			if x := arrays[int(rest[i])%len(arrays)]; len(x) > 0 {
-				x[int(rest[i+1])%len(x)] += uint32(rest[i+2]) << (rest[i+3] % 32)
+		for i := 0; i+3 < len(remainder); i += 4 { // damage: array, place, what to add
+			arrays := [][]uint32{m.Pairs.Index, m.Pairs.Mask, m.Remainder.VecPtr, m.Remainder.ColInd, m.Remainder.Mask,
+				m.Remainder.Order}
+			if x := arrays[int(remainder[i])%len(arrays)]; len(x) > 0 {
+				x[int(remainder[i+1])%len(x)] += uint32(remainder[i+2]) << (remainder[i+3] % 32)
 			}
 		}
 		if m.Validate() != nil {

@@ -32,8 +32,8 @@ func New(a *formats.CSR[float32], h, w int) *Grid {
 // cell returns which of cells parts of 0 … of-1 has i.
 func cell(i, of, cells int) int { return int(int64(i) * int64(cells) / int64(of)) }
 
-// Shade returns how dark cell (i, j) is: 0 without entries, 1 with most; the square root, so that cells
-// with few can be seen.
+// Shade returns how dark cell (i, j) is: 0 if it has no entry, 1 if it has the most. It is the square root of the share
+// of the most, so that cells with few entries can be seen.
 func (g *Grid) Shade(i, j int) float64 {
 	return math.Sqrt(float64(g.Counts[i*g.W+j]) / float64(max(1, g.Most)))
 }

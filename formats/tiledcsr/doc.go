@@ -1,11 +1,10 @@
 // Package tiledcsr is Tiled Compressed Sparse Row, a format for matrices without structure (Xue et al.,
 // "Releasing the Potential of Tensor Core for Unstructured SpMM using Tiled-CSR Format", §III).
 //
-// Rows are shuffled into groups of Height (the instruction's M: 8) that share many columns. In each
-// group the columns without any stored entry are removed, and every 16 of those that remain (the
-// instruction's K) make a tile of Height×16 values. Zeros inside a tile stay; an index tells them from
-// stored entries. An array says which row of the matrix each row of a group is, so that rows of the
-// product return to their places.
+// Rows are shuffled into groups of Height (the instruction's M: 8) that share many columns. In each group the columns
+// without any stored entry are removed, and every 16 of those that remain (the instruction's K) make a tile of
+// Height×16 values. Zeros inside a tile are stored; an index tells them from entries. An array says which row of the
+// matrix each row of a group is, so that kernels store the rows of the product in their places.
 //
 // A 5×6 matrix with Height = 2; dots are entries that are not stored. Rows 0 and 3 are alike, and so
 // are 1 and 4:
@@ -42,15 +41,14 @@
 //
 // # Row shuffle
 //
-// Rows are sorted by falling Σ(col+1)², which brings rows of like length and place together. Then, from the
-// front, the first row that is in no slot yet opens one (§III-B, Algorithm 1), and the rows behind it
-// are looked at in order. A row joins the slot if it is similar to the slot's first row (their union is
-// less than 1+Threshold times as long as one of them, Algorithm 2) or complements the slot (with it,
-// the union of all rows stays within Complement columns, so that it fits a tile; Algorithm 3); else
-// it goes to the bin. A slot closes when it is full or when the bin is. Where the paper then gives a
-// slot away as it is, here the rows of the bin that are nearest to the slot fill it up: a group of all
-// their columns never has more tiles than they would have in groups of their own. Rows that stay in
-// the bin are looked at again for the next slot.
+// Rows are sorted by falling Σ(col+1)², which brings rows of like length and place together. Then, from the front, the
+// first row that is in no slot yet opens one (§III-B, Algorithm 1), and the rows behind it are looked at in order. A
+// row joins the slot if it is similar to the slot's first row (their union is less than 1+Threshold times as long as
+// one of them, Algorithm 2) or complements the slot (with it, the union of all rows stays within Complement columns, so
+// that it fits a tile; Algorithm 3); else it goes to the bin. A slot closes when it is full or when the bin is. The
+// paper then leaves an incomplete slot as it is. Here it is completed with the rows of the bin that are nearest to it:
+// a group with all their columns never has more tiles than these rows would have in groups of their own. Rows that stay
+// in the bin are looked at again for the next slot.
 //
 // A slot looks at no more than Bin+Height rows, so the work is linear in the entries. The sorted rows
 // are cut into runs that are shuffled at the same time, on as many cores as there are; the

@@ -15,8 +15,8 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
-// Options say how a matrix is packed. The zero Options are the paper's shape with this package's
-// parameters of the row shuffle.
+// Options are the options of Encode. The zero Options are the paper's shape with this package's parameters of the row
+// shuffle.
 type Options struct {
 	Height int // rows of a group: 2, 4, 8, 16 or 32; 0 means 8
 
@@ -69,8 +69,8 @@ func checkHeight(h int) error {
 // grain is the groups that a core takes at a time.
 const grain = 16
 
-// Encode packs a. It uses all cores and takes time proportional to the slots that it writes and, for the
-// row shuffle, to the entries times Bin. A matrix of more than formats.MaxSlots is ErrTooLarge.
+// Encode packs a. It uses all cores and takes time proportional to the slots that it writes and, for the row shuffle,
+// to the entries times Bin. The error wraps ErrTooLarge if there are more slots than formats.MaxSlots.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -156,8 +156,8 @@ func (m *Matrix[T]) pack(a *formats.CSR[T], g int) {
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
-// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all
-// other arrays.
+// WithoutValues returns the matrix without its values. The result is not valid; it is only for WithValues. It shares
+// all other arrays.
 func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other

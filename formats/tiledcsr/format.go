@@ -24,7 +24,7 @@ func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encod
 	return Encode(a, Options{Height: o["height"]})
 }
 
-// Fields names the arrays, in lower case.
+// Fields returns the arrays under their names in lower case.
 func (m *Matrix[T]) Fields() formats.Fields {
 	return formats.Fields{
 		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
@@ -42,19 +42,19 @@ func (m *Matrix[T]) Fields() formats.Fields {
 // Format returns "tiledcsr".
 func (m *Matrix[T]) Format() string { return name }
 
-// Dims returns the matrix's size.
+// Dims returns the matrix's numbers of rows and columns.
 func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
 // Type returns the element type.
 func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
 
-// Sparse returns what Decode does.
+// Sparse returns the result of Decode.
 func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
 
 // PanelRows returns Height: a panel is a group.
 func (m *Matrix[T]) PanelRows() int { return m.Height }
 
-// PanelCols appends the columns of group p, padding included to dst.
+// PanelCols appends to dst the columns of group p, padding included.
 func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	return append(dst, m.ColIdx[TileCols*m.TilePtr[p]:TileCols*m.TilePtr[p+1]]...)
 }

@@ -18,7 +18,7 @@ const (
 	NoRow = math.MaxUint32
 )
 
-// ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
+// ErrTooLarge: the matrix has more value slots than 32-bit indices can number.
 var ErrTooLarge = fmt.Errorf("%w for tiledcsr", formats.ErrTooLarge)
 
 // Matrix is a sparse matrix in Tiled-CSR. The package comment describes the arrays.
@@ -34,7 +34,7 @@ type Matrix[T formats.Value] struct {
 	Mask    []uint32
 }
 
-// Groups returns the number of groups that rows rows make.
+// Groups returns the number of groups of a matrix of this number of rows.
 func Groups(rows, height int) int { return slots.Ceil(rows, height) }
 
 // Tiles returns the number of tiles.
@@ -53,8 +53,8 @@ func (m *Matrix[T]) colMask(q int) uint32 {
 // NNZ returns the number of stored entries.
 func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
-// Stats tells what the format costs: every value of a tile is multiplied, every column of a tile fetches
-// a row of B. Fill is the paper's utilisation of the matrix unit.
+// Stats returns the format's costs: every value of a tile is multiplied, every column of a tile fetches a row of B.
+// Fill is the paper's utilisation of the matrix unit.
 func (m *Matrix[T]) Stats() formats.Stats {
 	s := slots.Stats(m.Values, len(m.RowIdx)+len(m.TilePtr)+len(m.ColIdx)+len(m.Mask), len(m.ColIdx), m.NNZ())
 	if len(m.TilePtr) > 1 {

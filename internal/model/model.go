@@ -158,7 +158,8 @@ type Cost struct {
 // Gather is the time that fetching rows of B in fixed point takes in the variants that a pattern fits.
 type Gather struct {
 	Variants []string `json:"variants"`
-	Slower   float64  `json:"slower,omitempty"` // time by that which Rates.Gather allows; 0: 1
+	// Slower is the time by that which Rates.Gather allows, and for residues the rate of matrix units; 0: 1.
+	Slower float64 `json:"slower,omitempty"`
 	// B's columns take the time of a multiple of this; 0: of the variant's COLS
 	Columns int `json:"tile_columns,omitempty"`
 	Bytes   int `json:"min_bytes,omitempty"` // of an element: fewer take as long as this many

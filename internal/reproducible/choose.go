@@ -1,13 +1,16 @@
-// Choosing between rows and panels of rows.
+// Choosing between rows, panels of rows, strips and residues.
 
 package reproducible
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/model"
@@ -23,85 +26,180 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
+// Choose decides between rows, panels of rows, strips and residues, and says why. Products have the same bits whichever it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
-	d := r.dev
-	named := kernel.KindOf(w.Format)
-	kind = named
-	if named == kernel.Rows {
-		kind = kernel.Panels
+	if err := r.bits.Check(); err != nil {
+		return 0, "", err
 	}
-	v, err := variantFor(d.Caps(), r.bits, kind)
-	if err != nil {
-		return kind, "", err
+	if named := r.named(w); named != nil {
+		switch {
+		case named.kind == kernel.Rows && kernel.KindOf(w.Format) != kernel.Rows && w.Variant == "":
+			return kernel.Rows, r.noPanels(), nil
+		case named.kind == kernel.Shuffled:
+			return named.kind, "its rows are shuffled as in that format", nil
+		}
+		return named.kind, reasons[named.kind], nil
 	}
-	rows, err := kernel.Variant(d.Caps(), r.bits, kernel.Rows)
-	if err != nil {
-		return kind, "", err
-	}
+	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.InStrips, kernel.Residues)
 	switch {
-	case named == kernel.Rows || w.Variant == rows.Name:
-		return kernel.Rows, "rows were requested", nil
-	case v == rows && r.auto != nil:
-		return kernel.Rows, "the device has no kernel for panels", nil
-	case v == rows:
-		return kernel.Rows, fmt.Sprintf("the device has no kernel for panels at p = %d", r.bits), nil
+	case len(candidates) == 0:
+		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
+		return 0, "", err
+	case len(candidates) == 1:
+		return kernel.Rows, r.noPanels(), nil
 	case r.auto != nil && (r.mustCut() || w.Budget != nil):
 		return kernel.Rows, "the matrix must be cut for any p", nil
-	case (w.Format != "" || w.Variant == v.Name) && kind == kernel.Shuffled:
-		return kind, "its rows are shuffled as in that format", nil
-	case w.Format != "" || w.Variant == v.Name:
-		return kind, "panels of rows go through matrix units", nil
 	}
-	times, err := r.predict(ctx, []*spec.Variant{rows, v}, w.Cols)
-	if err != nil {
-		return kind, "", err
-	}
-	if times[1] < times[0] {
-		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", choose.Short(times[1]),
-			choose.Short(times[0])), nil
-	}
-	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", choose.Short(times[0]),
-		choose.Short(times[1])), nil
+	return r.fastest(ctx, candidates, w.Cols)
 }
 
-// predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
+// noPanels says why rows are taken.
+func (r *Executor) noPanels() string {
+	if r.auto != nil {
+		return "the device has no kernel for panels"
+	}
+	return fmt.Sprintf("the device has no kernel for panels at p = %d", r.bits)
+}
+
+// reasons say why a kind is taken that was asked for.
+var reasons = map[kernel.Kind]string{
+	kernel.Rows:     "rows were requested",
+	kernel.Panels:   "panels of rows go through matrix units",
+	kernel.InStrips: "strips of rows go through matrix units",
+	kernel.Residues: "residues go through matrix units",
+}
+
+// candidate is a kind, and its variant on the device.
+type candidate struct {
+	kind    kernel.Kind
+	variant *spec.Variant
+}
+
+// candidates returns those of the kinds that the device has kernels for.
+func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
+	var cs []candidate
+	for _, k := range kinds {
+		if v, err := kernel.Variant(r.dev.Caps(), r.bits, k); err == nil && r.fits(k) == nil {
+			cs = append(cs, candidate{k, v})
+		}
+	}
+	return cs
+}
+
+// named returns what the work's format or variant asks for, or what the device has in its place: panels where it cannot
+// multiply residues or strips, rows where it has no panels. It is nil where neither is named.
+func (r *Executor) named(w *work.Work) *candidate {
+	for _, c := range r.candidates(kernel.Rows, kernel.Panels, kernel.Shuffled, kernel.InStrips, kernel.Residues) {
+		if w.Variant == c.variant.Name {
+			return &c
+		}
+	}
+	if w.Format == "" {
+		return nil
+	}
+	for _, k := range []kernel.Kind{kernel.KindOf(w.Format), kernel.Panels, kernel.Rows} {
+		if cs := r.candidates(k); len(cs) > 0 {
+			return &cs[0]
+		}
+	}
+	return nil
+}
+
+// fits refuses strips that are too long, and residues that exceed a buffer, with AutoP at the largest precision.
+func (r *Executor) fits(kind kernel.Kind) error {
+	rows, cols := r.source.Dims()
+	switch kind {
+	case kernel.InStrips:
+		return kernel.FitsStrips(cols)
+	case kernel.Rows, kernel.Panels, kernel.Shuffled:
+		return nil
+	}
+	bits := r.bits
+	if r.auto != nil {
+		bits = rfx.P47
+	}
+	s, err := kernel.ResidueStats(rows, cols, r.source.NNZ(), bits)
+	if err == nil && s.StoredBytes > r.dev.Limit() {
+		err = fmt.Errorf("residues take %d bytes at p = %d, and a buffer of %v at most %d: %w", s.StoredBytes, bits,
+			r.dev.Info(), r.dev.Limit(), backend.ErrUnsupported)
+	}
+	return err
+}
+
+// fastest returns the candidate that is predicted to take the least time for n columns, and how long each takes.
+func (r *Executor) fastest(ctx context.Context, candidates []candidate, n int) (kernel.Kind, string, error) {
+	times, err := r.predict(ctx, candidates, n)
+	if err != nil {
+		return 0, "", err
+	}
+	best := 0
+	for i, t := range times {
+		if t < times[best] {
+			best = i
+		}
+	}
+	var others []string
+	for i, c := range candidates {
+		if i != best {
+			others = append(others, fmt.Sprintf("%v %s", c.kind, choose.Short(times[i])))
+		}
+	}
+	return candidates[best].kind, fmt.Sprintf("%v are predicted to take %s, and %s", candidates[best].kind,
+		choose.Short(times[best]), strings.Join(others, ", ")), nil
+}
+
+// predict returns what multiplications by n columns are predicted to take by each candidate, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
 // cache holds few in fixed point.
-func (r *Executor) predict(ctx context.Context, vs []*spec.Variant, n int) ([]time.Duration, error) {
-	d, m := r.dev, r.source
-	rates, err := choose.RatesOf(ctx, d)
+func (r *Executor) predict(ctx context.Context, candidates []candidate, n int) ([]time.Duration, error) {
+	rates, err := choose.RatesOf(ctx, r.dev)
 	if err != nil {
 		return nil, err
 	}
-	s := work.Sample(m)
-	rows, cols := m.Dims()
+	sample := work.Sample(r.source)
+	rows, cols := r.source.Dims()
 	var times []time.Duration
-	for _, v := range vs {
-		e, err := shaders.Reproducible.Encode(s, v)
+	for _, c := range candidates {
+		stats, err := r.stats(c, sample)
 		if err != nil {
 			return nil, err
 		}
-		stats, _ := work.Scale(e, s.NNZ(), m.NNZ())
-		g, _ := choose.ModelOf(d).Gather(shaders.Reproducible.Name, v.Name)
+		v := c.variant
+		g, _ := choose.ModelOf(r.dev).Gather(shaders.Reproducible.Name, v.Name)
 		n := g.Width(v, n)
-		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n,
+		w := inFixedPoint(model.NewWork(rows, cols, n, r.source.Type(), stats, stats.Gathers, dtype.F32), v, cols, n,
 			stats.Gathers)
 		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
+		if c.kind == kernel.Residues {
+			w.FLOPs = int64(g.Slower * float64(w.FLOPs))
+			w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
+		}
 		b := rates.Bound(v, w)
 		times = append(times, b.Memory+b.Gather+b.Compute)
 	}
 	return times, nil
 }
 
+// stats tells what packing the matrix for a candidate makes: of residues exactly, of others from a sample.
+func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, error) {
+	if c.kind == kernel.Residues {
+		rows, cols := r.source.Dims()
+		return kernel.ResidueStats(rows, cols, r.source.NNZ(), r.bits)
+	}
+	e, err := shaders.Reproducible.Encode(sample, c.variant)
+	if err != nil {
+		return formats.Stats{}, err
+	}
+	stats, _ := work.Scale(e, sample.NNZ(), r.source.NNZ())
+	return stats, nil
+}
+
 // inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,
-// its rows are fetched so, and matrix units multiply every pair of digits.
-func inFixedPoint(w model.Work, v *spec.Variant, bits rfx.P, k, n int, fetched int64) model.Work {
+// its rows are fetched so, and every pair of digits is multiplied, or every residue.
+func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.Work {
 	row := 4 * int64(kernel.Layout(v, k, n).Row())
 	w.Bytes += 2 * int64(k) * row
 	w.Gather = fetched * row
-	if len(v.Need.Shapes) > 0 {
-		w.FLOPs *= int64(bits.Bytes() * bits.Bytes())
-	}
+	w.FLOPs *= kernel.Products(v, k)
 	return w
 }

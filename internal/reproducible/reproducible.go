@@ -1,6 +1,6 @@
 // Package reproducible multiplies in fixed point (package formats/rfx): the bits of C depend on the operands alone.
 //
-// Choose decides between rows and panels of rows. Each multiplication brings B to fixed point on the device. Where
+// Choose decides between rows, panels of rows and residues. Each multiplication brings B to fixed point on the device. Where
 // the precision is to be found from the data, B's ranges are read back first; the executor keeps the matrix at each
 // precision that was needed. Sums are products before they are rounded, for ranks that share rows.
 package reproducible
@@ -103,6 +103,9 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 		return nil, fmt.Errorf("variant %q: in reproducible mode at p = %d this device runs %s: %w", w.Variant, r.bits,
 			v.Name, backend.ErrUnsupported)
 	}
+	if err := r.fits(kind); err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	data, err := shaders.Reproducible.Encode(m, v)
 	if err != nil {
@@ -116,9 +119,14 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 		return e, nil
 	}
 	e.Name = strings.Replace(v.Name, fmt.Sprintf("p%d", r.bits), "auto", 1)
-	if most := data.Stats.Slots * int64(rfx.P31.Bytes()); r.kind != kernel.Rows && most > d.Limit() {
-		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(),
-			d.Limit(), backend.ErrUnsupported)
+	largest := rfx.P31 // of panels
+	if r.kind == kernel.InStrips {
+		largest = rfx.P47
+	}
+	most := data.Stats.Slots * int64(largest.Size())
+	if r.kind != kernel.Rows && r.kind != kernel.Residues && most > d.Limit() {
+		return nil, fmt.Errorf("%v take %d bytes at p = %d, and a buffer of %v at most %d: %w", r.kind, most, largest,
+			d.Info(), d.Limit(), backend.ErrUnsupported)
 	}
 	return e, nil
 }
@@ -138,7 +146,7 @@ func variantFor(caps backend.Caps, bits rfx.P, kind kernel.Kind) (*spec.Variant,
 
 func (r *Executor) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 	v, w := r.Matrix.Work(n, out)
-	return v, inFixedPoint(w, v, r.bits, r.Cols, n, r.Fetched)
+	return v, inFixedPoint(w, v, r.Cols, n, r.Fetched)
 }
 
 func (r *Executor) Reproduced() (rfx.P, bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// CanCopyFrom tells whether src is a buffer of this package's.
+// CanCopyFrom reports whether src is a buffer of this package's.
 func (b *buffer) CanCopyFrom(src backend.Buffer) bool {
 	s, ok := src.(*buffer)
 	return ok && s != nil

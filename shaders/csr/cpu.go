@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// tile is the widest tile of columns: what simd keeps in registers at once. All rows of a tile come before the next
-	// tile, so that the caches need to hold no more than the tile's columns of B.
+	// tile is the widest tile of columns, whose sums simd keeps in registers. All rows of a tile come before the next
+	// tile, so that only the tile's columns of B must fit the caches.
 	tile = 128
-	// blockRows is how many rows are summed up at a time where they are not stored as they are.
+	// blockRows is the number of rows summed at a time, if alpha times the sums is not all that is stored.
 	blockRows = 16
 )
 
-// goShape gives a workgroup some microseconds of work, or less where each worker has few of them.
+// goShape gives a workgroup some microseconds of work, or less if there would be few workgroups for each core.
 func goShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	const least, most, each = 1 << 14, 1 << 18, 16
 	columns := max(simd.Width, min(tile, host.Pad(p.N)))
@@ -36,13 +36,13 @@ func goShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	}
 }
 
-// ahead returns how many entries ahead rows of B are worth being prefetched: to ask for them takes as many instructions
-// as to load them, which narrow tiles feel more, so that it pays for rows that the caches are not likely to hold.
+// ahead returns how many entries ahead rows of B are prefetched; 0: they are not. A prefetch takes as many instructions
+// as a load, which costs narrow tiles more, so it pays only for rows that are probably not in the caches.
 func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 	const (
-		distance = 48 // entries of short rows, whose ends hold up the processor
-		inLong   = 16 // entries of rows of many
-		many     = 64
+		distance = 48       // entries ahead if rows are short: their ends delay the processor
+		inLong   = 16       // entries ahead if rows are long
+		many     = 64       // entries of a long row
 		large    = 16 << 20 // bytes of B in a tile of columns, which the last-level cache may not hold
 	)
 	registers, least := columns*v.Sums().Size()/64, 2.0/3
@@ -58,14 +58,14 @@ func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 	return distance
 }
 
-// scattered estimates the share of entries whose row of B none of those just before them met.
+// scattered estimates the share of entries whose row of B none of the last 256 entries needed.
 func scattered(columns []int32, cols int) float64 {
 	const (
 		lately  = 256
 		windows = 4
 		window  = 4096
 	)
-	last := make([]int32, cols) // place where a column was met last, from 1 on
+	last := make([]int32, cols) // number of the last entry in a column, from 1 on
 	all, far := 0, 0
 	for w := range windows {
 		begin := len(columns) / windows * w
@@ -87,7 +87,8 @@ func scattered(columns []int32, cols int) float64 {
 type arithmetic[T formats.Value, S host.Real] struct {
 	host.Sums[S]
 	rows func(*simd.Rows[T, S])
-	// plain tells whether C is alpha times the sums, and no more, in the type of the sums. alpha returns it.
+	// plain reports whether C is alpha times the sums, without beta or epilogue, in the type of the sums. alpha returns
+	// alpha.
 	plain func(p *params, block []byte) bool
 	alpha func(p *params, block []byte) S
 }
@@ -127,7 +128,7 @@ func cpuFunc(t dtype.Type) backend.GroupFunc {
 		group(narrow[float32](simd.RowsF32)))
 }
 
-// scratch is the operands of a run of rows, sums of some rows, and a row of C as S on its way from and to 16 bits.
+// scratch is the memory of a workgroup: the operands of a run of rows, sums of some rows, and a row of C as S.
 type scratch[T formats.Value, S host.Real] struct {
 	p    params // here, since arithmetic is called through pointers
 	rows simd.Rows[T, S]
@@ -161,28 +162,28 @@ func group[T formats.Value, S host.Real](do arithmetic[T, S]) backend.GroupFunc 
 		}
 		w.n = min(columns, int(p.n)-w.j)
 		first := (int(at[0]) + int(at[2])*int(p.width)) * int(p.per)
-		last, pieces := min(first+int(p.per), int(p.items)), int(p.pieces)
+		last, segments := min(first+int(p.per), int(p.items)), int(p.segments)
 		if p.phase == 1 {
 			for i := first; i < last; i++ {
-				w.addPieces(w.heavy[2*pieces+3*i:])
+				w.addSegments(w.heavy[2*segments+3*i:])
 			}
 			return
 		}
-		b := backend.View[T](args[4]) // which without rows has no columns
+		b := backend.View[T](args[4]) // empty if B has no rows
 		s.rows = simd.Rows[T, S]{
 			N: w.n, Cols: backend.View[uint32](args[1]), Vals: backend.View[T](args[2]),
 			B: b[min(w.j, len(b)):], LDB: int(p.ldb), Ahead: int(p.along),
 		}
-		for i := first; i < min(last, pieces); i++ {
+		for i := first; i < min(last, segments); i++ {
 			w.sum(w.heavy[2*i:2*i+2], w.part[i*int(p.ldp)+w.j:], int(p.ldp), 1)
 		}
-		w.lightRows(max(first, pieces)-pieces, last-pieces)
+		w.lightRows(max(first, segments)-segments, last-segments)
 		s.rows = simd.Rows[T, S]{}
 	}
 }
 
-// addPieces stores a heavy row: its number, first segment and last + 1.
-func (w *work[T, S]) addPieces(r []uint32) {
+// addSegments adds the partial sums of a heavy row and stores it. r is its number, first segment and last + 1.
+func (w *work[T, S]) addSegments(r []uint32) {
 	ldp := int(w.p.ldp)
 	acc := w.sums[:host.Pad(w.n)]
 	copy(acc, w.part[w.j+int(r[1])*ldp:])
@@ -199,7 +200,7 @@ func (w *work[T, S]) store(row int, acc []S) {
 	w.do.Row(out, w.block, row, w.j, acc, w.c[:w.n])
 }
 
-// sum computes rows that begin at starts.
+// sum computes alpha times the sums of the rows that begin at starts.
 func (w *work[T, S]) sum(starts []uint32, c []S, ldc int, alpha S) {
 	w.rows.Starts, w.rows.C, w.rows.LDC, w.rows.Alpha = starts, c, ldc, alpha
 	w.do.rows(&w.rows)
@@ -210,7 +211,7 @@ func (w *work[T, S]) lightRows(row, last int) {
 	starts := backend.View[uint32](w.args[0])
 	for row < last {
 		end := last
-		if w.p.pieces > 0 {
+		if w.p.segments > 0 {
 			for end = row; end < last && starts[end+1]-starts[end] <= w.p.longest; end++ {
 			}
 		}
@@ -219,8 +220,8 @@ func (w *work[T, S]) lightRows(row, last int) {
 	}
 }
 
-// streams tells whether C is better written past the caches: where those of a core do not hold it, every line of it
-// would first be read.
+// streams reports whether C is written past the caches. If C exceeds a core's caches, each line would otherwise be read
+// before it is written.
 func (w *work[T, S]) streams() bool { return len(w.args[6]) >= 2<<20 }
 
 // run computes consecutive rows.

@@ -1,20 +1,20 @@
-// Package csr multiplies from plain compressed sparse rows: the scalar kernel that every device can
-// run, the fallback and the baseline.
+// Package csr multiplies from plain compressed sparse rows: the scalar kernel that every device can run, the fallback
+// and the baseline.
 //
-// Work is shared out in items. An item is a row, or, for rows much longer than the average ("heavy"),
-// a segment of one; segments come first in the grid, so that one huge row keeps the whole device busy
-// and starts early. Segment i leaves its sums in row i of the workspace `part`; a second launch of the
-// same kernel (phase 1) adds them up in a fixed order. On CUDA from compute capability 9.0 on, and on Vulkan (TEAMS), a
-// segment is done by a whole workgroup, shorter rows are segments too, and one that is a whole row goes to C. There are
-// no atomics, and the order of every sum depends on the matrix, the problem and the device's kind alone.
+// Work is divided into items. An item is a row, or a segment of a heavy row, which has many more entries than the
+// average. Segments come first in the grid, so that one huge row keeps the whole device busy and starts early. Segment
+// i leaves its partial sums in row i of the workspace `part`. A second launch of the same kernel (phase 1) adds them in
+// a fixed order. On CUDA from compute capability 9.0 on, and on Vulkan (TEAMS), a whole workgroup computes a segment.
+// There rows that are long, but not heavy, are segments too; these are stored to C directly. There are no atomics. The
+// order of every sum depends only on the matrix, the problem and the kind of device.
 //
-// On GPUs an item is done by `across` × `along` neighbouring lanes: across lanes side by side hold the
-// columns of a tile, 16 bytes of B each (in f64 on CUDA once or twice); along such groups take four of the item's
-// entries in turn, and their sums are added at the end. Wide problems spread a warp across columns, narrow ones along
-// the entries.
+// On GPUs `across` × `along` neighbouring lanes compute an item. `across` lanes next to each other form a lane group
+// and have the columns of a tile, 16 bytes of a row of B each (in f64 on CUDA 16 or 32). The `along` lane groups take
+// the item's entries in turn, four at a time, and their sums are added at the end. With many columns a warp's lanes are
+// spread across the columns, with few along the entries.
 //
-// Where B has at most four columns, in f32 and f64, CUDA from compute capability 9.0 on has kernels that take a large A
-// in chunks, as a stream (stream.go). They read a B whose rows lie side by side, too.
+// For a large A in f32 or f64 and a B of at most four columns, CUDA from compute capability 9.0 on has kernels that
+// read A in chunks, as a stream (stream.go). They also read a B without padding between its rows.
 //
 // On the CPU an item is one call of package simd for each tile of columns.
 package csr
@@ -34,9 +34,9 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the CSR kernel. Its array heavy has begin and end of each segment, for teams its
-// row and slot too; then row, first segment (slot) and last + 1 of each heavy row. In part are sums of segments, ldp
-// apart.
+// Format is the table of the CSR kernels. The array heavy lists the segments: begin and end of each, and for TEAMS its
+// row and slot. Then it lists the heavy rows: row, first segment (for TEAMS first slot) and last + 1. The rows of part,
+// ldp apart, are the segments' partial sums.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
@@ -47,10 +47,10 @@ var Format = &spec.Format{
 
 // params is the parameter block.
 type params struct {
-	phase         uint32 // 0: rows and segments; 1: sums of segments
+	phase         uint32 // 0: rows and segments; 1: sums of partial sums
 	m, n          uint32
 	ldb, ldc, ldp uint32
-	pieces        uint32
+	segments      uint32
 	items         uint32 // of this phase: segments and rows, or heavy rows
 	width         uint32 // of the grid in x
 	per           uint32 // items of one workgroup
@@ -61,7 +61,7 @@ type params struct {
 	alpha, beta   float32
 }
 
-// maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
+// maxEntries is the most entries: 32 bits must hold their numbers, and the numbers past the last that kernels reach.
 const maxEntries = math.MaxUint32 - 1<<16
 
 var encode = spec.Encoder64(pack[half.F16], pack[half.BF16], pack[float32], pack[float64])
@@ -72,7 +72,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	return packShare(a, v, of)
 }
 
-// encodeShare cuts long rows where they would be cut within the larger matrix.
+// encodeShare packs rows of a larger matrix. It cuts heavy rows where they are cut in that matrix.
 func encodeShare(rows formats.Sparse, v *spec.Variant, of spec.Extent) (*spec.Packed, error) {
 	return spec.Encoder64(share[half.F16](of), share[half.BF16](of), share[float32](of), share[float64](of))(rows, v)
 }
@@ -81,12 +81,12 @@ func share[T formats.Value](of spec.Extent) func(*formats.CSR[T], *spec.Variant)
 	return func(a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) { return packShare(a, v, of) }
 }
 
-// packShare packs a, which is rows of a matrix of an extent.
+// packShare packs a, which is some rows of a matrix with extent `of`.
 func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Extent) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
-	const together = 4 // entries that GPUs take at once
+	const together = 4 // entries that a lane of a GPU loads at once
 	lead := int(of.Offset % together)
 	if v.Code == backend.CodeGo {
 		lead = 0
@@ -137,7 +137,7 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	return e, nil
 }
 
-// shape is how a launch shares out its work.
+// shape is how a launch divides its work among lanes.
 type shape struct {
 	per           int // items of a workgroup
 	across, along int
@@ -164,7 +164,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
 			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
-			pieces: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
+			segments: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
 			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: float32(p.Alpha),
 			beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})
@@ -181,7 +181,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return l, err
 }
 
-// check refuses what the kernel cannot do, in words that name the limit.
+// check refuses problems that the kernel cannot compute. Errors name the limit.
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if err := p.Check(v, e); err != nil {
 		return err
@@ -195,9 +195,9 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	return nil
 }
 
-// pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are
-// long, then over rows. Where that makes too few warps for the device, tiles of columns get
-// narrower; of rows of a larger matrix, where that would: they are summed as within it.
+// pickShape divides a warp's 32 lanes among columns first, then among the entries of a row if rows are long enough,
+// then among rows. If there are too few warps for the device, tiles of columns become narrower. For rows of a larger
+// matrix the larger matrix decides, so that each row is summed in the same order as within it.
 func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(v, e, p)
@@ -222,12 +222,12 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	return gpuShape(v, across, along)
 }
 
-// inCache narrows tiles of columns where B exceeds the second-level cache: tiles are computed one after the other, and
-// what all of them gather of B at a time is to stay there as far as it fits, though A is read for each. A matrix whose
-// neighbouring rows share columns needs less of B at a time. Sums keep their order.
+// inCache narrows tiles of columns if B exceeds the L2 cache. Tiles are computed one after the other, so that the
+// columns of B of one tile stay in the cache, although A is read again for each tile. It is for matrices with scattered
+// columns: others need few rows of B at a time. The order of sums does not change.
 func inCache(v *spec.Variant, across int, p spec.Problem) int {
 	const (
-		cache = 40 << 20 // bytes: an A100's; a Hopper GPU has 50 MiB
+		cache = 40 << 20 // bytes of L2 of an A100; a Hopper GPU has 50 MiB
 		least = 8        // narrower tiles read A so often that it costs more than it saves
 	)
 	column := int64(p.K) * int64(v.In.Size())
@@ -240,7 +240,7 @@ func inCache(v *spec.Variant, across int, p spec.Problem) int {
 	return across
 }
 
-// sumShape is the shape of phase 1: few items, many rows of the workspace each.
+// sumShape returns the shape of phase 1, which has few items with many rows of the workspace each.
 func sumShape(v *spec.Variant) shape {
 	if v.Code == backend.CodeGo {
 		return shape{per: 1, across: 8, along: 1, columns: 64}
@@ -248,7 +248,7 @@ func sumShape(v *spec.Variant) shape {
 	return gpuShape(v, 4, lanes/4)
 }
 
-// lanes do one item at most.
+// lanes is the most lanes that compute an item: a warp.
 const lanes = 32
 
 func gpuShape(v *spec.Variant, across, along int) shape {
@@ -258,7 +258,7 @@ func gpuShape(v *spec.Variant, across, along int) shape {
 	}
 }
 
-// columns is how many a lane holds: 16 bytes of B, or twice as many.
+// columns returns the number of a lane's columns: 16 bytes of a row of B, or 32.
 func columns(v *spec.Variant) int {
 	if v.Kind == wideKind {
 		return 2 * 16 / v.In.Size()

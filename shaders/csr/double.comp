@@ -16,7 +16,7 @@
 
 layout(local_size_x = 128) in;
 
-// The same buffers, in units of one load.
+// Buffers in units of one load.
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Pairs { dvec2 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer Doubles { double v[]; };
@@ -25,18 +25,19 @@ shared dvec2 sums[gl_WorkGroupSize.x];
 
 dvec2 acc;
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group
-// being number `group`, counted from multiples of four, so that columns come in whole vectors. Where some of the four
-// belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a row of B, in pairs.
+// entries adds the products of a lane group's share of the entries begin to end - 1. Group g takes fours g, g + along,
+// g + 2·along, and so on. Fours are counted from a multiple of four, so that column indices are whole vectors. Entries
+// of a four that belong to a neighbouring row are replaced by zeros. x is the lane's place in a row of B, in pairs of
+// columns.
 void entries(uint begin, uint end, uint group, uint along, uint x) {
     Pairs b = Pairs(p.b), values = Pairs(p.values);
     uint ld = p.ldb / 2;
     for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * along) {
         uvec4 rows = Words4(p.colidx).v[k / 4] * ld + x;
         dvec2 lo = values.v[k / 2], hi = dvec2(0);
-        if (k + 2 < end) hi = values.v[k / 2 + 1]; // what lies behind the last entry may not be there
+        if (k + 2 < end) hi = values.v[k / 2 + 1]; // there may be no memory past the last entry
         dvec2 q0, q1, q2, q3;
-        if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all are under way at once
+        if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all four are in flight
             q0 = b.v[rows[0]];
             q1 = b.v[rows[1]];
             q2 = b.v[rows[2]];
@@ -59,12 +60,12 @@ void entries(uint begin, uint end, uint group, uint along, uint x) {
     }
 }
 
-// pieces adds up the lane's share of rows first to last of the workspace, from the pair x on.
-void pieces(uint first, uint last, uint group, uint x) {
+// slots adds the lane group's share of the partial sums in rows first to last - 1 of the workspace, in the pair x.
+void slots(uint first, uint last, uint group, uint x) {
     for (uint i = first + group; i < last; i += p.along) acc += Pairs(at(uvec2(p.part), i, 8 * p.ldp)).v[x];
 }
 
-// reduce adds the sums of the item's groups of lanes to those of its first.
+// reduce adds the sums of the item's lane groups; the first group gets the total.
 void reduce(uint group, uint along) {
     uint i = gl_LocalInvocationID.x;
     sums[i] = acc;
@@ -87,10 +88,10 @@ void finish(uint row, uint col, double sum) {
 }
 
 #define FIRST_COLUMN(x) 2 * x
-#define PIECES_FROM x
+#define SLOTS_FROM x
 #define CLEAR acc = dvec2(0)
 
-const uint PIECE_WORDS = 4; // begin, end, row, slot of the workspace or NO_SLOT: it is the whole row
+const uint SEGMENT_WORDS = 4; // of a segment: begin, end, row, and its slot (NO_SLOT: the segment is a whole row)
 const uint NO_SLOT = 0xffffffffu;
 
 void main() {

@@ -1,8 +1,8 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C in f64, A (rows × cols) in CSR, B (cols × n) row-major.
-// Tile: as kernel.cu. A lane holds CHUNKS pairs of columns, p.across pairs apart, so that the lanes of a row load 16
-// bytes each, side by side.
-// Data movement: A's entries and rows of B go straight from memory to registers. Nothing is staged in shared memory but
-// sums.
+// Tile: as kernel.cu. A lane has CHUNKS pairs of columns, p.across pairs apart, so that neighbouring lanes load
+// neighbouring 16 bytes of a row of B.
+// Data movement: A's entries and rows of B go straight from memory to registers. Shared memory holds only the sums that
+// the warps of a CTA exchange.
 // Bound by: gathers of rows of B, twice the bytes of f32.
 // Constants: ENTRY, CHUNKS, BLOCKS (CTAs on a multiprocessor), TEAMS and OVERLAP (rows.cuh).
 
@@ -10,12 +10,12 @@
 #include "rows.cuh"
 #include "../include/f64.cuh"
 
-// Sums is of columns col + 2·i·across and the next, where C has them.
+// Sums holds a lane's partial sums of one row of C: pairs of columns col + 2·i·across and the next, if C has them.
 struct Sums {
     typedef double2 Values;
     typedef double2 Columns;
     typedef double Sum;
-    static const int SHARED = 32 * 2 * CHUNKS; // of a warp
+    static const int SHARED = 32 * 2 * CHUNKS; // sums of a warp
 
     double2 x[CHUNKS];
     bool in[CHUNKS];
@@ -30,9 +30,9 @@ struct Sums {
     }
     __device__ __forceinline__ bool inside(const Params &p) const { return in[0]; }
 
-    // entries adds up the entries from begin to end that are the group's: every along-th four of them, counted from
-    // multiples of four, so that columns and values come in whole vectors. The next four are fetched before the rows of
-    // B of these. Entries of the neighbouring rows count as zero times zero.
+    // entries adds the products of a lane group's share of the entries begin to end - 1, in the order of kernel.cu. The
+    // loop loads the next four entries before the rows of B of the current four. Entries that belong to a neighbouring
+    // row are replaced by zeros.
     __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
                                             const double2 *__restrict__ values, const double2 *__restrict__ b,
                                             const Params &p) {
@@ -41,7 +41,7 @@ struct Sums {
         uint4 cols = {};
         double2 vals[2] = {};
         if (k < end) cols = __ldg(colidx + k / 4), vals[0] = __ldg(values + k / 2);
-        if (k + 2 < end) vals[1] = __ldg(values + k / 2 + 1); // what lies behind the last entry may not be there
+        if (k + 2 < end) vals[1] = __ldg(values + k / 2 + 1); // there may be no memory past the last entry
         launches_before();
         launches_after();
         while (k < end) {
@@ -77,7 +77,7 @@ struct Sums {
         }
     }
 
-    // slots adds up the lane's share of rows first to last of the workspace.
+    // slots adds the partial sums in rows first to last - 1 of the workspace, every along-th row from its group's on.
     __device__ __forceinline__ void slots(u32 first, u32 last, u32 group, const double *part, const Params &p) {
 #pragma unroll 4
         for (u32 i = first + group; i < last; i += p.along)
@@ -91,7 +91,7 @@ struct Sums {
         x[c].y += y.y;
     }
 
-    // join adds the sums of the warp's groups of lanes, of d lanes or more.
+    // join adds the sums of the lane groups, which have d lanes each, among `lanes` neighbouring lanes of the warp.
     __device__ __forceinline__ void join(u32 d, u32 lanes) {
         for (; d < lanes; d *= 2)
 #pragma unroll
@@ -101,7 +101,7 @@ struct Sums {
             }
     }
 
-    // share passes sums to the other warps of a team, and add adds them.
+    // share writes the sums to the shared memory of this warp, and add adds the sums of another warp.
     __device__ __forceinline__ void share(double *warp, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++) ((double2 *)warp)[32 * i + lane] = x[i];
@@ -111,19 +111,19 @@ struct Sums {
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) take(i, warp + 2 * (32 * i + lane));
     }
-    // store_partial stores sums to a row of the workspace.
+    // store_partial writes the sums to a row of the workspace.
     __device__ __forceinline__ void store_partial(double *part, const Params &p) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) *(double2 *)(part + col + 2 * i * p.across) = x[i];
     }
-    // store writes a row's sums.
+    // store writes the sums to C: alpha·x + beta·c, with the epilogue if there is one.
     __device__ __forceinline__ void store(void *c, const double *bias, u32 row, const Params &p) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) store_pair((double *)c, bias, x[i], row, col + 2 * i * p.across, p);
     }
-    // store_pair writes alpha·y + beta·C, with the epilogue, to columns at and at + 1 of a row of C.
+    // store_pair does so for columns at and at + 1 of a row.
     static __device__ __forceinline__ void store_pair(double *c, const double *bias, double2 s, u32 row, u32 at,
                                                       const Params &p) {
         double alpha = alpha_of(p), beta = beta_of(p);

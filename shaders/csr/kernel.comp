@@ -1,9 +1,10 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) in CSR, B (cols × n) row-major, f32, f16 or bf16, sums
 // in f32.
-// Tile: a row segment × a tile of columns, as kernel.cu: p.across invocations hold VEC columns each, p.along such
-// groups take four entries each in turn. With ROWS the matrix has no heavy rows and no segments.
-// Data movement: A's entries and rows of B go straight from memory to registers. It needs no optional feature but
-// buffer addresses: 16-bit elements are read as words.
+// Tile: a row segment × a tile of columns, as kernel.cu. p.across invocations next to each other form a lane group,
+// each with VEC columns. The p.along lane groups take the entries in turn, four at a time. With ROWS the matrix has no
+// heavy rows and no segments.
+// Data movement: A's entries and rows of B go straight from memory to registers. The kernel needs no optional feature
+// but buffer addresses: 16-bit elements are read as words.
 // Bound by: gathers of rows of B.
 // Constants: ELEM (half.glsl), ROWS.
 
@@ -25,7 +26,7 @@ layout(local_size_x = 128) in;
 #define VALUES uvec2
 #endif
 
-// The same buffers, in units of one load.
+// Buffers in units of one load.
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Values { VALUES v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Floats4 { vec4 v[]; };
@@ -42,7 +43,7 @@ vec2 halves(uint w) {
 #endif
 }
 
-// four returns four entries' values.
+// four returns the values of four entries.
 vec4 four(VALUES v) {
 #if ELEM == F32
     return uintBitsToFloat(v);
@@ -53,7 +54,7 @@ vec4 four(VALUES v) {
 
 float acc[VEC];
 
-// accumulate adds v times the columns in q.
+// accumulate adds v times the elements in q.
 void accumulate(float v, uvec4 q) {
     for (int i = 0; i < 4; i++) {
 #if ELEM == F32
@@ -66,10 +67,10 @@ void accumulate(float v, uvec4 q) {
     }
 }
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group
-// being number `group`, counted from multiples of four, so that columns and values come in whole vectors. Where some of
-// the four belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a row of B, in
-// vectors.
+// entries adds the products of a lane group's share of the entries begin to end - 1. Group g takes fours g, g + along,
+// g + 2·along, and so on. Fours are counted from a multiple of four, so that column indices and values are whole
+// vectors. Entries of a four that belong to a neighbouring row are replaced by zeros. x is the lane's place in a row of
+// B, in vectors.
 void entries(uint begin, uint end, uint group, uint along, uint x) {
     Words4 b = Words4(p.b);
     uint ld = p.ldb / VEC;
@@ -77,7 +78,7 @@ void entries(uint begin, uint end, uint group, uint along, uint x) {
         uvec4 rows = Words4(p.colidx).v[k / 4] * ld + x;
         vec4 vals = four(Values(p.values).v[k / 4]);
         uvec4 q[4];
-        if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all are under way at once
+        if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all four are in flight
             for (int i = 0; i < 4; i++) q[i] = b.v[rows[i]];
         } else {
             for (int i = 0; i < 4; i++) {
@@ -91,8 +92,8 @@ void entries(uint begin, uint end, uint group, uint along, uint x) {
     }
 }
 
-// pieces adds up the lane's share of rows first to last of the workspace, from column col on.
-void pieces(uint first, uint last, uint group, uint col) {
+// slots adds the lane group's share of the partial sums in rows first to last - 1 of the workspace, from column col on.
+void slots(uint first, uint last, uint group, uint col) {
     for (uint i = first + group; i < last; i += p.along) {
         Floats4 row = Floats4(at(uvec2(p.part), i, 4 * p.ldp));
         for (uint j = 0; j < VEC; j += 4) {
@@ -105,7 +106,7 @@ void pieces(uint first, uint last, uint group, uint col) {
     }
 }
 
-// reduce adds the sums of the item's groups of lanes to those of its first.
+// reduce adds the sums of the item's lane groups; the first group gets the total.
 void reduce(uint group, uint along) {
     uint i = gl_LocalInvocationID.x;
     for (int j = 0; j < VEC; j++) sums[j][i] = acc[j];
@@ -130,7 +131,7 @@ void finish(uint row, uint col, float sum) {
 
 // store writes alpha·acc + beta·C, with the epilogue, to a row of C from column col on.
 void store(uint row, uint col) {
-    if (p.store != 0) { // without a loop, for which drivers would keep acc in memory
+    if (p.store != 0) { // without a loop, because drivers would keep acc in memory for it
         finish(row, col, acc[0]);
         finish(row, col + 1, acc[1]);
         finish(row, col + 2, acc[2]);
@@ -164,11 +165,11 @@ void store(uint row, uint col) {
 // clang-format off
 #define FIRST_COLUMN(x) x * VEC
 // clang-format on
-#define PIECES_FROM col
+#define SLOTS_FROM col
 #define CLEAR \
     for (int j = 0; j < VEC; j++) acc[j] = 0
 
-const uint PIECE_WORDS = 4; // begin, end, row, slot of the workspace or NO_SLOT: it is the whole row
+const uint SEGMENT_WORDS = 4; // of a segment: begin, end, row, and its slot (NO_SLOT: the segment is a whole row)
 const uint NO_SLOT = 0xffffffffu;
 
 void main() {

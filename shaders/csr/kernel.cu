@@ -2,7 +2,7 @@
 // and sums are in f32.
 // Tile: a row of A × a tile of columns of C, computed by p.across × p.along neighbouring lanes. p.across lanes next to
 // each other form a lane group. Each of them has VEC columns, 16 bytes of a row of B. The p.along lane groups take the
-// row's entries by turns, four at a time, and a shuffle reduction adds their sums. A heavy row, which has many more
+// row's entries in turn, four at a time, and a shuffle reduction adds their sums. A heavy row, which has many more
 // entries than the average, is cut into segments, which leave partial sums in the workspace. A second launch, phase 1,
 // adds them (csr.go). With TEAMS a whole CTA computes a segment.
 // Data movement: entries of A and rows of B go from global memory to registers. Each lane has loads of four rows of B
@@ -13,7 +13,7 @@
 #include "rows.cuh"
 #include "../include/epilogue.cuh"
 
-#define BLOCKS 8 // CTAs of 128 threads on a multiprocessor: 64 registers a thread, enough to load four rows of B at once
+#define BLOCKS 8 // CTAs of 128 threads on a multiprocessor: 64 registers a thread, enough to load four rows of B
 
 #if ELEM == F32
 #define VEC 4

@@ -1,8 +1,7 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) in CSR, B (cols × n) row-major, f32, f16 or bf16, sums
 // in f32.
-// Tile: a row segment × a tile of columns, as kernel.comp. An invocation holds four words of a row of B, `across` words
-// apart, so that neighbours load neighbouring words: lo has the sums of the words' first elements, hi those of their
-// second.
+// Tile: a row segment × a tile of columns, as kernel.comp. An invocation has four words of a row of B, p.across words
+// apart, so that neighbours load neighbouring words. lo has the sums of the words' first elements, hi of their second.
 // Data movement: A's entries and rows of B go straight from memory to registers.
 // Bound by: gathers of rows of B.
 // Template: ELEM (0 f32, 1 f16, 2 bf16).
@@ -28,8 +27,8 @@ fn value(e: u32) -> f32 {
 {{- end}}{{end}}
 }
 
-// offsets is where the lane's words are, from its first; words past the last column, which nobody
-// needs, are its first.
+// offsets returns where the lane's words are, relative to its first. Words past the last column are read as the first;
+// their sums are not stored.
 fn offsets(word: u32) -> vec4<u32> {
     let d = vec4<u32>(0u, 1u, 2u, 3u) * p.across;
     return select(vec4<u32>(0u), d, (d + vec4<u32>(word)) * columns < vec4<u32>(p.n));
@@ -41,7 +40,7 @@ fn fetch(e: u32, word: u32, d: vec4<u32>) -> vec4<u32> {
     return vec4<u32>(b[w.x], b[w.y], b[w.z], b[w.w]);
 }
 
-// accumulate adds v times the elements of q.
+// accumulate adds v times the elements in q.
 fn accumulate(v: f32, q: vec4<u32>) {
 {{- if eq .ELEM "0"}}
     lo += v * bitcast<vec4<f32>>(q);
@@ -58,7 +57,7 @@ fn accumulate(v: f32, q: vec4<u32>) {
 {{- end}}
 }
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them.
+// entries adds the products of a lane group's share of the entries begin to end - 1: every along-th four.
 fn entries(begin: u32, end: u32, group: u32, word: u32) {
     let d = offsets(word);
     for (var k = begin + 4u * group; k < end; k += 4u * p.along) {
@@ -77,8 +76,8 @@ fn entries(begin: u32, end: u32, group: u32, word: u32) {
     }
 }
 
-// pieces adds up the lane's share of rows first to last of the workspace.
-fn pieces(first: u32, last: u32, group: u32, word: u32) {
+// slots adds the lane group's share of the partial sums in rows first to last - 1 of the workspace.
+fn slots(first: u32, last: u32, group: u32, word: u32) {
     for (var r = first + group; r < last; r += p.along) {
         for (var i = 0u; i < 4u; i++) {
             let col = (word + i * p.across) * columns;
@@ -90,7 +89,7 @@ fn pieces(first: u32, last: u32, group: u32, word: u32) {
     }
 }
 
-// reduce adds the sums of the item's groups of lanes to those of its first.
+// reduce adds the sums of the item's lane groups; the first group gets the total.
 fn reduce(i: u32, group: u32) {
     sums_lo[i] = lo;
 {{- if ne .ELEM "0"}}
@@ -109,15 +108,15 @@ fn reduce(i: u32, group: u32) {
     }
 }
 
-// nonzero reports whether x is other than 0. NaN is, which comparing floats need not find.
+// nonzero reports whether x is not 0. It is true for NaN, for which WGSL does not define comparisons of floats.
 fn nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }
 
 {{.EPILOGUE}}
 
-// put writes one output: a sum to the workspace; alpha·sum + beta·c, with the epilogue, to C.
-fn put(piece: bool, row: u32, col: u32, sum: f32) {
+// put writes one output: to the workspace a partial sum, to C alpha·sum + beta·c, with the epilogue.
+fn put(segment: bool, row: u32, col: u32, sum: f32) {
     if (col >= p.n) { return; }
-    if (piece) {
+    if (segment) {
         part[row * p.ldp + col] = sum;
         return;
     }
@@ -136,34 +135,34 @@ fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) at: vec3
     let word = at.y * 4u * p.across + lane; // the lane's first
 
     var busy = item < p.items && word * columns < p.n;
-    let piece = p.phase == 0u && item < p.pieces;
+    let segment = p.phase == 0u && item < p.segments;
     var row = item;
     if (busy && p.phase == 1u) {
-        let r = 2u * p.pieces + 3u * item;
+        let r = 2u * p.segments + 3u * item;
         row = heavy[r];
-        pieces(heavy[r + 1u], heavy[r + 2u], group, word);
-    } else if (busy && piece) {
+        slots(heavy[r + 1u], heavy[r + 2u], group, word);
+    } else if (busy && segment) {
         entries(heavy[2u * item], heavy[2u * item + 1u], group, word);
     } else if (busy) {
-        row = item - p.pieces;
+        row = item - p.segments;
         let begin = rowptr[row];
         let end = rowptr[row + 1u];
-        busy = end - begin <= p.longest; // else it is done in pieces
+        busy = end - begin <= p.longest; // a heavy row is computed in segments
         if (busy) { entries(begin, end, group, word); }
     }
     if (p.along > 1u) { reduce(i, group); }
     if (!busy || group != 0u) { return; }
-    // (Without a loop, for which drivers would keep the sums in memory.)
+    // (Without a loop, because drivers would keep the sums in memory for it.)
     let col = word * columns;
     let next = p.across * columns;
-    put(piece, row, col, lo.x);
-    put(piece, row, col + next, lo.y);
-    put(piece, row, col + 2u * next, lo.z);
-    put(piece, row, col + 3u * next, lo.w);
+    put(segment, row, col, lo.x);
+    put(segment, row, col + next, lo.y);
+    put(segment, row, col + 2u * next, lo.z);
+    put(segment, row, col + 3u * next, lo.w);
 {{- if ne .ELEM "0"}}
-    put(piece, row, col + 1u, hi.x);
-    put(piece, row, col + next + 1u, hi.y);
-    put(piece, row, col + 2u * next + 1u, hi.z);
-    put(piece, row, col + 3u * next + 1u, hi.w);
+    put(segment, row, col + 1u, hi.x);
+    put(segment, row, col + next + 1u, hi.y);
+    put(segment, row, col + 2u * next + 1u, hi.z);
+    put(segment, row, col + 3u * next + 1u, hi.w);
 {{- end}}
 }

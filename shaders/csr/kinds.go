@@ -44,5 +44,5 @@ func (x packing) sized(v *spec.Variant, kind *spec.Kind, cols int) *spec.Variant
 	return v
 }
 
-// packingOf returns a variant's.
+// packingOf returns a variant's packing.
 func packingOf(v *spec.Variant) packing { return v.Packing.(packing) }

@@ -1,11 +1,11 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for n = COLS of 1 to 4, A (rows × cols) in CSR, f32 or f64 (DOUBLE).
-// Tile: a chunk of A of at most SLOTS entries and ROWS rows for each warp at a time. `along` lanes take a row, UNROLL
-// entries of a lane at a time; the whole warp takes a row that is long for them. A row longer than a chunk leaves a
-// partial sum for each chunk in the workspace, which phase 1 adds. The order of a row's sum depends on its length and
-// the matrix's average length alone.
-// Data movement: bulk copies load a chunk's row pointers, columns and values into the warp's stage buffer in shared
-// memory, STAGES deep. Rows of B are gathered through L1: with less than 60 KB of L1 a matrix with scattered columns
-// takes a fifth longer.
+// Tile: each warp takes a chunk of A at a time, of at most SLOTS entries and ROWS rows. p.along lanes compute a row,
+// and each takes UNROLL entries at a time. The whole warp computes a row of more than p.longest entries. A row longer
+// than a chunk leaves a partial sum for each chunk in the workspace, which phase 1 adds. The order of a row's sum
+// depends only on its length and the matrix's average length.
+// Data movement: bulk copies load a chunk's row pointers, columns and values into the warp's STAGES stage buffers in
+// shared memory. Rows of B are gathered through L1. The stage buffers leave 60 KB of L1: with less, a matrix with
+// scattered columns takes a fifth longer.
 // Bound by: the bytes of A, which is read once.
 // Constants: ENTRY, DOUBLE, COLS, SLOTS, ROWS, STAGES, UNROLL.
 
@@ -21,15 +21,15 @@ typedef float Elem;
 #endif
 
 #define ALL 0xffffffffu
-#define PIECE (1u << 31) // in a chunk's last word: its other bits are the slot of a segment
+#define SEGMENT (1u << 31) // set in Chunk::what for a segment of a row
 
-// A stage has the pointers of a chunk's rows, its columns and its values, each from a multiple of four elements on.
+// A stage has the row pointers of a chunk, its columns and its values, each from a multiple of four elements on.
 #define ROW_BYTES ((ROWS + 8) * 4)
 #define COLUMN_BYTES ((SLOTS + 8) * 4)
 #define STAGE_BYTES (ROW_BYTES + (SLOTS + 8) * (4 + (u32)sizeof(Elem)))
 
-// A chunk is some rows, the entries from `first` to `last` of row `row` and those behind it; `what` is how many rows,
-// or with PIECE a slot.
+// Chunk is a list of rows from `row` on, whose entries are first to last - 1. `what` is the number of rows. Or, if it
+// has the bit SEGMENT, the chunk is a segment of `row`, and the other bits are the segment's slot in the workspace.
 struct Chunk {
     u32 first, last, row, what;
 };
@@ -39,7 +39,8 @@ __device__ __forceinline__ Chunk chunk_at(const uint4 *chunks, u32 i, u32 count)
     return {w.x, w.y, w.z, w.w};
 }
 
-// copy_through loads bytes, a multiple of 16, into shared memory. They are not kept in L2, where rows of B belong.
+// copy_through loads bytes, a multiple of 16, into shared memory. The policy keeps them from displacing rows of B in
+// L2.
 __device__ __forceinline__ void copy_through(u32 to, const void *from, u32 bytes, u32 barrier, u64 policy) {
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
@@ -55,10 +56,10 @@ struct A {
 
 // fetch starts loading a chunk into a stage; a single lane calls it.
 __device__ __forceinline__ void fetch(const A &a, const Chunk &k, u32 stage, u32 barrier, u64 policy) {
-    constexpr u32 behind = 16 / sizeof(Elem) - 1; // what lies more than that behind the last entry may not be there
+    constexpr u32 behind = 16 / sizeof(Elem) - 1; // elements past the last entry that certainly are in memory
     u32 from = k.first & ~3u, count = ((k.last + 3) & ~3u) - from,
         bytes = (((k.last + behind) & ~behind) - from) * (u32)sizeof(Elem);
-    u32 row = k.row & ~3u, rows = ((k.row + (k.what & PIECE ? 1 : k.what) + 4) & ~3u) - row;
+    u32 row = k.row & ~3u, rows = ((k.row + (k.what & SEGMENT ? 1 : k.what) + 4) & ~3u) - row;
     barrier_expect(barrier, (rows + count) * 4 + bytes);
     copy_through(stage, a.rowptr + row, rows * 4, barrier, policy);
     if (count == 0) return;
@@ -66,8 +67,8 @@ __device__ __forceinline__ void fetch(const A &a, const Chunk &k, u32 stage, u32
     copy_through(stage + ROW_BYTES + COLUMN_BYTES, a.values + from, bytes, barrier, policy);
 }
 
-// load reads the columns of a row of B, or zeros. (Predicated by hand: around branches the compiler would wait for each
-// load before the next.)
+// load reads the lane's columns of a row of B, or zeros. (It is predicated by hand: with branches the compiler would
+// wait for each load before the next.)
 __device__ __forceinline__ void load(Elem (&x)[COLS], const Elem *b, bool in) {
 #if COLS == 1
 #ifdef DOUBLE
@@ -104,7 +105,7 @@ __device__ __forceinline__ void load(Elem (&x)[COLS], const Elem *b, bool in) {
 #endif
 }
 
-// entries adds up entries k, k + step and so on, of those before end; columns and values are a stage's.
+// entries adds the products of entries k, k + step and so on before end. columns and values are those of a stage.
 __device__ __forceinline__ void entries(Elem (&acc)[COLS], u32 k, u32 end, u32 step, const u32 *columns,
                                         const Elem *values, const Elem *b, u32 ldb) {
     for (; k < end; k += UNROLL * step) {
@@ -124,14 +125,14 @@ __device__ __forceinline__ void entries(Elem (&acc)[COLS], u32 k, u32 end, u32 s
     }
 }
 
-// join adds the sums of `each` neighbouring lanes.
+// join adds the sums of `lanes` neighbouring lanes.
 __device__ __forceinline__ void join(Elem (&acc)[COLS], u32 lanes) {
     for (u32 d = 1; d < lanes; d *= 2)
 #pragma unroll
         for (u32 j = 0; j < COLS; j++) acc[j] += __shfl_xor_sync(ALL, acc[j], d);
 }
 
-// store writes a row's sums from column col on.
+// store writes a row's sums to C, from column col on.
 __device__ __forceinline__ void store(void *c, const Elem *bias, Elem (&acc)[COLS], u32 row, u32 col, const Params &p) {
 #ifdef DOUBLE
     double alpha = alpha_of(p), beta = beta_of(p), *to = (double *)c + (u64)row * p.ldc + col;
@@ -167,7 +168,7 @@ __device__ __forceinline__ void store(void *c, const Elem *bias, Elem (&acc)[COL
 #endif
 }
 
-// add_slots is phase 1: a warp adds up the slots of a row in several pieces.
+// add_slots is phase 1: a warp adds the partial sums of a row that was cut into segments.
 __device__ __forceinline__ void add_slots(const uint4 *rows, void *c, const Elem *bias, const Elem *part, u32 warp,
                                           u32 lane, u32 col, const Params &p) {
     uint4 w = warp < p.items ? __ldg(rows + warp) : make_uint4(0, 0, 0, 0); // row, first slot, last + 1
@@ -182,17 +183,17 @@ __device__ __forceinline__ void add_slots(const uint4 *rows, void *c, const Elem
     if (lane == 0 && warp < p.items) store(c, bias, acc, w.x, col, p);
 }
 
-// multiply does what a chunk in a stage asks for.
+// multiply computes the rows, or the segment, of a chunk in a stage.
 __device__ __forceinline__ void multiply(const Chunk &k, const unsigned char *stage, const Elem *b, const Elem *bias,
                                          void *c, Elem *part, u32 lane, u32 col, const Params &p) {
     const u32 *pointers = (const u32 *)stage + (k.row & 3), *columns = (const u32 *)(stage + ROW_BYTES);
     const Elem *values = (const Elem *)(stage + ROW_BYTES + COLUMN_BYTES);
     u32 from = k.first & ~3u;
-    if (k.what & PIECE) {
+    if (k.what & SEGMENT) {
         Elem acc[COLS] = {};
         entries(acc, k.first - from + lane, k.last - from, 32, columns, values, b, p.ldb);
         join(acc, 32);
-        Elem *to = part + (u64)(k.what & ~PIECE) * p.ldp + col;
+        Elem *to = part + (u64)(k.what & ~SEGMENT) * p.ldp + col;
         if (lane == 0)
 #pragma unroll
             for (u32 j = 0; j < COLS; j++) to[j] = acc[j];
@@ -225,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     __shared__ u64 barriers[WARPS][STAGES];
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, col = blockIdx.y * COLS;
     u32 block = blockIdx.x + blockIdx.z * gridDim.x;
-    const uint4 *list = heavy + p.pieces;
+    const uint4 *list = heavy + p.segments;
     if (p.phase == 1) {
         add_slots(list, c, bias, part, block * WARPS + warp, lane, col, p);
         return;
@@ -241,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
         barrier_fence();
     }
     __syncwarp();
-    // The chunks in the buffer, the last of them not yet on its way.
+    // The chunks of the stages. The last one is not being loaded yet.
     Chunk chunks[STAGES];
 #pragma unroll
     for (u32 i = 0; i < STAGES; i++) {

@@ -1,4 +1,4 @@
-// The variants for few columns of B on CUDA from compute capability 9.0 on: stream.cu, which takes A in chunks.
+// The variants for few columns of B on CUDA from compute capability 9.0 on: stream.cu, which reads A in chunks.
 
 package csr
 
@@ -13,19 +13,19 @@ const (
 	chunkRows    = 128 // rows of a chunk, at most
 	streamWarps  = 8   // of a workgroup
 	streamBlocks = 3   // workgroups of a multiprocessor
-	streamStages = 2   // of a warp's ring
-	// entries of a matrix that is taken in chunks, at least: smaller ones stay in the second-level cache
+	streamStages = 2   // stage buffers of a warp
+	// the least entries of a matrix that is read in chunks: smaller ones stay in the L2 cache
 	streamLeast = 4 << 20
 )
 
-// streams multiply what is packed for variants with STREAM where B has no more columns than they.
+// streams take the packing of the variants with STREAM, and a B of at most Tile.Cols columns.
 var streams = []*spec.Variant{
 	streamVariant(dtype.F32, 1), streamVariant(dtype.F32, 2), streamVariant(dtype.F32, 4),
 	streamVariant(dtype.F64, 1), streamVariant(dtype.F64, 2), streamVariant(dtype.F64, 4),
 }
 
-// chunkSlots is how many entries a chunk has at most. With it the shared memory of a multiprocessor's warps leaves
-// 60 KB of the first-level cache.
+// chunkSlots returns the most entries of a chunk. With it the stage buffers of a multiprocessor's warps leave 60 KB to
+// the L1 cache.
 func chunkSlots(t dtype.Type) uint32 {
 	if t == dtype.F64 {
 		return 256
@@ -33,7 +33,7 @@ func chunkSlots(t dtype.Type) uint32 {
 	return 384
 }
 
-// streamVariant has lanes that hold `columns` columns.
+// streamVariant returns the variant whose lanes have this number of columns.
 func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	size, slots := uint32(t.Size()), chunkSlots(t)
 	v := spec.PTX(fmt.Sprintf("cuda90_stream_n%d_%v", columns, t), spec.Variant{
@@ -55,8 +55,8 @@ func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	return packing{teams: true, chunks: true}.sized(v, streamKind, int(columns))
 }
 
-// suitedStream returns the one of streams that suits n columns, for one of them, or of a large matrix for a variant
-// that matrices are packed for; nil if none does.
+// suitedStream returns the one of streams that suits n columns. It returns nil if there is none, or if v is not one of
+// streams and the matrix is small.
 func suitedStream(v *spec.Variant, e *spec.Packed, n int) *spec.Variant {
 	if !packingOf(v).chunks || v.Kind != streamKind && !e.Format.(spec.Split).Chunks.Large {
 		return nil
@@ -80,8 +80,8 @@ func addChunks(split *spec.Split, heavy, rowptr []uint32, nnz int64, t dtype.Typ
 	return append(heavy, list...)
 }
 
-// launchStream has as many workgroups as run at once, which take chunks in turn, and a warp for each row in several
-// segments.
+// launchStream launches as many workgroups as run at the same time; their warps take one chunk after another. Phase 1
+// has a warp for each row that was cut into segments.
 func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launch, error) {
 	chunks, ldp := split.Chunks, (p.N+7)&^7
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(chunks.Slots)*int64(ldp)*int64(v.Sums().Size()))}
@@ -93,7 +93,7 @@ func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launc
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: g, Params: spec.BlockFor(v, params{
 			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
-			pieces: first, items: items, width: g[0], longest: uint32(max(64, 16*along)), along: uint32(along),
+			segments: first, items: items, width: g[0], longest: uint32(max(64, 16*along)), along: uint32(along),
 			store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})
 		return nil
@@ -106,7 +106,7 @@ func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launc
 	return l, err
 }
 
-// streamLanes is how many neighbouring lanes take a row of average length.
+// streamLanes returns the number of lanes that compute a row of this average length.
 func streamLanes(average int) int {
 	along := 1
 	for along < lanes && along*16 <= average {

@@ -11,7 +11,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// local is the number of invocations of a workgroup: what every device can run.
+// local is the number of invocations of a workgroup. Every device allows it.
 const local = 128
 
 func variants() []*spec.Variant {
@@ -40,8 +40,8 @@ func variants() []*spec.Variant {
 	return append(append(vs, doubles()...), streams...)
 }
 
-// vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without segments, where
-// knowing of teams would take a tenth more time.
+// vulkanTeams has the variants for Vulkan, by element type. vulkanRows has those for matrices without segments, for
+// which the code of teams would cost a tenth of the time.
 var vulkanTeams, vulkanRows = onVulkan("vulkan", rowsKind, nil),
 	onVulkan("vulkan_rows", wholeKind, map[string]string{"ROWS": "1"})
 
@@ -61,10 +61,10 @@ func onVulkan(prefix string, kind *spec.Kind, defines map[string]string) map[dty
 	return vs
 }
 
-// shared is the bytes of shared memory in which lanes add up their sums.
+// shared returns the bytes of shared memory in which lane groups add their sums.
 func shared(t dtype.Type) uint32 { return uint32(local * 16 / t.Size() * 4) }
 
-// doubles are the variants for f64. WebGPU has no such numbers.
+// doubles returns the variants for f64, which WebGPU does not have.
 func doubles() []*spec.Variant {
 	const t = dtype.F64
 	return []*spec.Variant{
@@ -74,14 +74,14 @@ func doubles() []*spec.Variant {
 	}
 }
 
-// The variants for f64 on CUDA: a lane holds two columns, or four, which is faster where there are many. Launches
-// overlap from compute capability 9.0 on.
+// The variants for f64 on CUDA. A lane has two columns, or four, which is faster for many columns. Launches overlap
+// from compute capability 9.0 on.
 var (
 	narrowDouble90, wideDouble90 = cudaDouble("cuda90_f64", 90, 1, 8), cudaDouble("cuda90_wide_f64", 90, 2, 6)
 	narrowDouble, wideDouble     = cudaDouble("cuda_f64", 80, 1, 8), cudaDouble("cuda_wide_f64", 80, 2, 6)
 )
 
-// cudaDouble has lanes with chunks pairs of columns, and `blocks` workgroups on a multiprocessor.
+// cudaDouble returns the variant whose lanes have `chunks` pairs of columns, with `blocks` CTAs on a multiprocessor.
 func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
 	v := spec.PTX(name, spec.Variant{
 		In: dtype.F64, Entry: "csr", Need: spec.Need{Arch: arch, F64: true}, Local: spec.Line(local),
@@ -99,7 +99,7 @@ func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
 	return packing{teams: arch == 90, chunks: arch == 90}.sized(v, kind, 0)
 }
 
-// suited returns, for those that matrices are packed for, the variant that suits the matrix, or the columns.
+// suited returns the variant of v's packing that suits the matrix and the number of columns.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if x := suitedStream(v, e, p.N); x != nil {
 		return x

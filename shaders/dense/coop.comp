@@ -1,10 +1,10 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16, sums in f32, on cooperative matrices (TM × TN × TK).
 // Tile: a workgroup computes (ROWS × COLS), each of SUBS subgroups DOWN × ACROSS operations.
-// Data movement: steps of STEP of k are loaded into shared memory as the operands lie, and read from there by rows or
-// by columns. The next step is prefetched to registers. Sums go to C through shared memory too, TM rows of each
+// Data movement: steps of STEP of k are loaded into shared memory in the layout of the operands, and read from there by
+// rows or by columns. The next step is prefetched to registers. Sums go to C through shared memory too, TM rows of each
 // subgroup at a time.
 // Bound by: shared memory and matrix units for large C, memory bandwidth for few columns.
-// Constants: ROWS and COLS (multiples of 64), BESIDE (subgroups side by side).
+// Constants: ROWS and COLS (multiples of 64), SUBS_ACROSS (subgroups along a row of the tile).
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -28,14 +28,14 @@ layout(constant_id = 4) const uint SUBS = 4; // 4 or 8
 #include "gemm.glsl"
 #include "../include/store_halves.glsl"
 
-const uint LINE = STEP / 8 + 1; // uvec4 from a line to the next where lines lie along
-#define PLACE(LINES) (LINES / 8 + 1) // from a place to the next where they lie across
+const uint LINE = STEP / 8 + 1; // uvec4 from a line to the next, if the operand lies along
+#define PLACE(LINES) (LINES / 8 + 1) // uvec4 from one k to the next, if it lies across
 const uint LEFT = ROWS * LINE, RIGHT = COLS * LINE; // uvec4 of an operand's step
 
 const uint LOCAL = gl_WorkGroupSize.x;
 const uint LEFTS = ROWS * STEP / 8 / LOCAL,
            RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation loads for a step
-const uint WIDE = COLS / BESIDE, HIGH = ROWS / (SUBS / BESIDE); // a subgroup's part
+const uint WIDE = COLS / SUBS_ACROSS, HIGH = ROWS / (SUBS / SUBS_ACROSS); // a subgroup's columns and rows
 const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
 
@@ -47,8 +47,8 @@ shared uvec4 mem[2 * (ROWS + COLS) * (STEP / 8 + 1)]; // two steps; at the end, 
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
-// Load n of the invocation has 8 elements: of one line from a place on, or of 8 lines at one place. The
-// operand's tile has that many lines.
+// lineOf and placeOf return the line and the k, within the tile, of the first element of the invocation's load n: 8
+// elements of one line, or of 8 lines at one k. `lines` is the lines of the operand's tile.
 uint lineOf(Operand x, uint n, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
     return x.along ? t / (STEP / 8) : t % (lines / 8) * 8;
@@ -58,7 +58,7 @@ uint placeOf(Operand x, uint n, uint lines) {
     return x.along ? t % (STEP / 8) * 8 : t / (lines / 8);
 }
 
-// fetch returns load n of the step at place k of lines from i on. What lies past the operand's end is 0.
+// fetch returns load n of the step from k on, of the lines from i on. Elements past the operand's end are 0.
 uvec4 fetch(Operand x, uint n, uint lines, uint i, uint k) {
     uint line = i + lineOf(x, n, lines), place = k + placeOf(x, n, lines);
     if (line >= x.lines || place >= p.cols) return uvec4(0);
@@ -69,7 +69,7 @@ uvec4 fetch(Operand x, uint n, uint lines, uint i, uint k) {
     return v;
 }
 
-// slot is where load n goes.
+// slot returns where load n goes.
 uint slot(Operand x, uint n, uint lines) {
     uint line = lineOf(x, n, lines), place = placeOf(x, n, lines);
     return x.along ? line * LINE + place / 8 : place * PLACE(lines) + line / 8;
@@ -88,7 +88,7 @@ void main() {
     if (!tileAt(row, col)) return;
     Operand x[2] = {left(), right()};
     Operand l = x[0], r = x[1];
-    uint down = gl_SubgroupID / BESIDE * HIGH, across = gl_SubgroupID % BESIDE * WIDE;
+    uint down = gl_SubgroupID / SUBS_ACROSS * HIGH, across = gl_SubgroupID % SUBS_ACROSS * WIDE;
     uvec4 lefts[LEFTS], rights[RIGHTS];
     SUM sums[DOWN * ACROSS];
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++)
@@ -107,7 +107,7 @@ void main() {
             lefts[n] = fetch(l, n, ROWS, row, k + STEP);
         [[unroll]] for (uint n = 0; n < RIGHTS; n++)
             rights[n] = fetch(r, n, COLS, col, k + STEP);
-        [[unroll]] for (uint e = 0; e < STEP; e += TK) {
+        for (uint e = 0; e < STEP; e += TK) {
             OPERAND_B y[ACROSS];
             [[unroll]] for (uint j = 0; j < ACROSS; j++) {
                 uint line = across + j * TN;

@@ -18,11 +18,11 @@ type scratch[T formats.Value] struct {
 	left  [host.BlockDepth * simd.VectorRows]float32
 }
 
-// operand is L by its rows or R by its columns: line i has as many elements as the sum has places.
+// operand is L as its rows, or R as its columns. Line i is row or column i.
 type operand[T formats.Value] struct {
 	x     []T
 	ld    int
-	along bool // a line's elements lie side by side; else its neighbours' at the same place do
+	along bool // K-major: elements of a line are neighbours in memory; else MN-major
 }
 
 func (o operand[T]) index(i, k int) int {
@@ -73,7 +73,7 @@ func group[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 	}
 }
 
-// isEntry tells whether what the product's output (i, j) takes of A at place k is an entry.
+// isEntry reports whether the element of A that output (i, j) needs at k is an entry.
 func isEntry(p *params, stored []byte, i, j, k int) bool {
 	if p.words == 0 {
 		return true
@@ -84,13 +84,13 @@ func isEntry(p *params, stored []byte, i, j, k int) bool {
 	return backend.View[uint32](stored)[i*int(p.words)+k/32]>>(k%32)&1 != 0
 }
 
-// multiply sums up rows of L from row on, and n columns of R from col on.
+// multiply computes the sums of `rows` rows of L from row on, and n columns of R from col on, over places values of k.
 func (s *scratch[T]) multiply(loops host.Loops[T], l, r operand[T], row, col, rows, n, places int) {
 	s.block.Start(loops, n)
 	for k := 0; k < places; k += host.BlockDepth {
 		count := min(host.BlockDepth, places-k)
 		if from := r.x[r.index(col, k):]; r.along {
-			s.block.RightTurned(from, r.ld, count)
+			s.block.RightTransposed(from, r.ld, count)
 		} else {
 			s.block.Right(from, r.ld, count)
 		}

@@ -1,17 +1,17 @@
 // Package dense multiplies from dense matrices: A·B where every element of A lies in memory.
 //
-// A workgroup computes a tile of C. Steps of the sum are brought to shared memory for both operands and multiplied from
-// there; the sum is taken in the order of k, or, where tiles are too few for the device, in parts of it (launch.go).
+// A workgroup computes a tile of C. It loads both operands into shared memory step by step along K, and multiplies from
+// there. Sums are taken in the order of k. If there are too few tiles for the device, K is split (launch.go).
 //
-// B and C may be column-major, so that activations and outputs of a layer Y = X·W, which is Yᵀ = Wᵀ·Xᵀ, are taken as
-// they lie. Kernels write row by row: where C is column-major they compute Cᵀ = Bᵀ·Aᵀ, with A as the right operand.
-// Either operand may lie along the sum or across it (see gemm.cuh). Some for CUDA compute Cᵀ of a row-major C, for the
-// choice of tiles that gives (hopper.cu).
+// B and C may be column-major. So the activations and outputs of a layer Y = X·W, which is Yᵀ = Wᵀ·Xᵀ, are used without
+// a copy. Kernels write row by row: for a column-major C they compute Cᵀ = Bᵀ·Aᵀ, with A as the right operand. Either
+// operand may be K-major ("along") or MN-major ("across"), see gemm.cuh. Some kernels for CUDA compute Cᵀ for a
+// row-major C, too, because that allows other tiles (hopper.cu).
 //
 // A *formats.Dense stores every element, and each touches B. A sparse matrix is filled with zeros, and a bit for each
-// element tells which are entries (filled.go). What is filled in is multiplied like entries, which is right as long as
-// B is finite; an output that is not finite is computed again from the entries alone, so that what it is does not
-// depend on the order of the sum either.
+// element says whether it is an entry (filled.go). Zeros that were filled in are multiplied like entries, which is
+// right as long as B is finite. An output that is not finite is computed again from the entries alone, so that it does
+// not depend on the order of the sum.
 package dense
 
 import (
@@ -29,8 +29,8 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the kernels for dense matrices. Rows of a are lda apart; where A is quantised they are bytes,
-// and behind them are the scales. For stored see params.words, for work, sums of parts, launch.go.
+// Format is the table of the kernels for dense matrices. Rows of a are lda apart; if A is quantised they are bytes, and
+// the scales are behind them. stored has the bits that params.words describes, work the partial sums of split-K.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "dense", Args: spec.FormatArgs("a T", "stored u32", "work f32 written"),
@@ -40,12 +40,12 @@ var Format = &spec.Format{
 	Launch: launch, Suited: suited,
 }
 
-// splits reports whether a variant has a second form for epilogues: with their code in it, kernels of 16-bit and of
-// quantised operands take up to 42 % longer for products without an epilogue, those of f32 and tf32 as long.
+// splits reports whether a variant has a second form for epilogues. With the code of epilogues, kernels of 16-bit and
+// of quantised operands take up to 42 % longer for products without one; those of f32 and tf32 do not.
 func splits(v *spec.Variant) bool { return v.In.Size() == 2 }
 
-// params is the parameter block. Rows and columns are those of the product that is written row by row: of C, or, where
-// that is column-major, of Cᵀ.
+// params is the parameter block. Rows and columns are those of the product that is written row by row: C or, if C is
+// column-major, Cᵀ.
 type params struct {
 	rows, n, cols uint32 // cols is K
 	lda, ldb, ldc uint32
@@ -53,9 +53,9 @@ type params struct {
 	store         uint32 // see spec.Problem.StoreWord
 	alpha, beta   float32
 	width         uint32 // of the grid in x
-	across        uint32 // tiles side by side
+	across        uint32 // tiles in a row of tiles
 	words         uint32 // of a row's bits in stored; 0: all elements are entries
-	whole, splits uint32 // tiles that one workgroup sums, and the parts of the sums of the others: work_tiles.cuh
+	whole, splits uint32 // tiles that are not split; splits of each of the others: work_tiles.cuh
 }
 
 // Bits of params.order: B is column-major, C is.
@@ -67,7 +67,7 @@ const (
 // A's leading dimension is a multiple of align: 16 bytes of elements, or more.
 const align = 8
 
-// encode fills a sparse matrix with zeros.
+// encode packs a sparse matrix: it fills it with zeros, unless every element is an entry.
 func encode[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	if m, err := a.Full(); err == nil {
 		return pack(m, v)
@@ -78,7 +78,7 @@ func encode[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, 
 	return fill(a, v)
 }
 
-// adopt takes dense matrices, and sparse ones, which plan makes of what fill keeps.
+// adopt packs dense matrices, and sparse ones, which filled.WithValues returns.
 func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
 	if a, ok := m.(formats.Sparse); ok {
 		return encodeSparse(a, v)
@@ -91,7 +91,7 @@ var (
 	adoptDense   = spec.Adopter(pack[half.F16], pack[half.BF16], pack[float32])
 )
 
-// pack lays the rows out side by side, as they are if they lie so.
+// pack packs a dense matrix by rows. It does not copy one that has this layout already.
 func pack[T formats.Value](m *formats.Dense[T], v *spec.Variant) (*spec.Packed, error) {
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
@@ -111,10 +111,10 @@ func pack[T formats.Value](m *formats.Dense[T], v *spec.Variant) (*spec.Packed, 
 	}, nil
 }
 
-// lda is A's leading dimension.
+// lda returns A's leading dimension.
 func lda(cols int) int { return spec.Ceil(cols, align) * align }
 
-// measure tells what any matrix of a size becomes.
+// measure returns the costs of any matrix of a size, and the number of its tiles of rows.
 func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, error) {
 	if v.Quant != dtype.Invalid {
 		return measureQuantised(rows, cols, v)
@@ -128,7 +128,7 @@ func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, 
 	return s, tiles, nil
 }
 
-// stats tells what rows of cols columns become, each with room for ld elements of v's type, and in how many tiles of
+// stats returns the costs of rows with cols columns, each stored in ld elements of v's type, and the number of tiles of
 // rows.
 func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64) {
 	side, _ := sides(v)
@@ -144,7 +144,7 @@ func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64
 	return s, tiles
 }
 
-// computed is the number of rows that a variant computes for a matrix of these rows.
+// computed returns the number of rows that a variant computes for a matrix of this number of rows.
 func computed(rows int, v *spec.Variant) int {
 	side, _ := sides(v)
 	whole := int(side)

@@ -69,7 +69,7 @@ func cases() []shadertest.Case {
 		{Name: "one row", Pattern: full(1, 999), K: 999, N: 17, Alpha: -2, Beta: 0.5},
 		{Name: "one column", Pattern: full(131, 70), K: 70, N: 1, Beta: 1},
 		{Name: "whole tiles", Pattern: full(128, 64), K: 64, N: 128},
-		{Name: "parts of tiles", Pattern: full(67, 129), K: 129, N: 131, Beta: 1},
+		{Name: "incomplete tiles", Pattern: full(67, 129), K: 129, N: 131, Beta: 1},
 		{Name: "padding", Pattern: full(29, 60), K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
 		{Name: "rows of C apart by whole quads", Pattern: full(29, 60), K: 60, N: 34, LDC: 40, Beta: 2},
 		{Name: "tiles along z", Pattern: full(130, 20), K: 20, N: 530, Fold: true},
@@ -81,7 +81,7 @@ func cases() []shadertest.Case {
 			CCol: i%4 < 2})
 	}
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: full(69, 20), K: 20, N: 37},
-		shadertest.Case{Name: "turned", Pattern: full(69, 20), K: 20, N: 37, BCol: true, CCol: true})...)
+		shadertest.Case{Name: "transposed", Pattern: full(69, 20), K: 20, N: 37, BCol: true, CCol: true})...)
 	for i := range 13 {
 		for o := range 3 {
 			q := cs[i]
@@ -92,16 +92,16 @@ func cases() []shadertest.Case {
 	return cs
 }
 
-// sharedOut are cases whose tiles are summed in parts, or taken in turn, or both, on devices of this many units.
+// sharedOut are cases with split-K, or with more tiles than CTAs, or with both, on devices of this many units.
 func sharedOut() []shadertest.Case {
 	return []shadertest.Case{
-		{Name: "parts of sums", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, Units: 132},
-		{Name: "parts of sums, turned", Pattern: full(130, 530), K: 530, N: 7, BCol: true, CCol: true, Units: 132},
+		{Name: "split-K", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, Units: 132},
+		{Name: "split-K, transposed", Pattern: full(130, 530), K: 530, N: 7, BCol: true, CCol: true, Units: 132},
 		{Name: "tiles in turn", Pattern: full(300, 70), K: 70, N: 530, Units: 2},
-		{Name: "parts of sums, both along", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, BCol: true, Units: 132},
+		{Name: "split-K, both along", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, BCol: true, Units: 132},
 		{Name: "few columns, long sums", Pattern: full(67, 1999), K: 1999, N: 27, Real: true, Units: 132},
 		{Name: "few columns, along", Pattern: full(67, 1999), K: 1999, N: 27, BCol: true, Units: 132},
-		{Name: "tiles in turn, then parts", Pattern: full(264, 530), K: 530, N: 140, Units: 6},
+		{Name: "whole tiles, then split-K", Pattern: full(264, 530), K: 530, N: 140, Units: 6},
 		{Name: "shares of pairs of tiles", Pattern: full(300, 4500), K: 4500, N: 100, Beta: 1, Units: 6},
 		{Name: "shares of tiles, three of one", Pattern: full(300, 4500), K: 4500, N: 60, Real: true, Units: 5},
 		{Name: "shares of narrow tiles", Pattern: full(300, 4500), K: 4500, N: 7, Units: 5},
@@ -258,7 +258,7 @@ func TestLanes(t *testing.T) {
 	}{
 		{1, false, "n8", 1, 0}, {8, false, "n8", 1, 0}, {9, false, "n16", 1, 0}, {32, false, "n32", 1, 0},
 		{128, false, "n64", 2, 4 * 4096 * 128}, {512, false, "n64", 1, 0}, {4096, false, "n256", 1, 0},
-		{8, true, "n256_turned", 2, 4 * 4096 * 8}, {4096, true, "n256_turned", 1, 0},
+		{8, true, "n256_transposed", 2, 4 * 4096 * 8}, {4096, true, "n256_transposed", 1, 0},
 	} {
 		p := spec.Problem{M: 4096, K: 4096, N: c.n, LDB: 4096, LDC: 4096, CCol: c.ccol, Out: dtype.F32,
 			Caps: backend.Caps{Units: 132}}
@@ -290,17 +290,17 @@ func TestLaunch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, turned := range []bool{false, true} {
-			if turned && !v.AnyOrder {
+		for _, transposed := range []bool{false, true} {
+			if transposed && !v.AnyOrder {
 				continue
 			}
-			p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, CCol: turned, Out: dtype.F32}
+			p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, CCol: transposed, Out: dtype.F32}
 			l, err := dense.Format.LaunchSuited(v, e, p)
 			if err != nil {
 				t.Fatalf("%s: %v", v.Name, err)
 			}
 			rows, cols := 100, 700
-			if turned {
+			if transposed {
 				rows, cols = cols, rows
 			}
 			if got, want := covered(l), spec.Ceil(rows, 64)*spec.Ceil(cols, 64); got < want {

@@ -1,7 +1,7 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32 on CUDA cores or tf32 on tensor cores (TF32).
 // Tile: a CTA of 128 threads computes (64 × 64).
-// Data movement: steps of 16 of k go through registers to shared memory, where both operands lie across: for each k the
-// elements of 64 lines side by side. The next step is loaded while one is multiplied.
+// Data movement: steps of 16 of k go through registers to shared memory, where both operands lie across: for each k,
+// the elements of 64 lines are neighbours. The next step is loaded while one is multiplied.
 // Bound by: FMA, or shared memory with TF32.
 // Constants: ENTRY, ELEM (half.cuh), ROWS = COLS = 64, TF32.
 
@@ -9,15 +9,15 @@
 #include "../include/tf32.cuh"
 
 #define STEP 16
-#define PITCH 72 // elements from a place to the next
-#define LOADS 2 // of four elements that a thread makes for a step
+#define PITCH 72 // elements from one k to the next
+#define LOADS 2 // loads of four elements by a thread for a step
 
-// A thread's share of a step of an operand.
+// Share is the elements of a step of an operand that one thread loads.
 struct Share {
     float4 v[LOADS];
 };
 
-// place_of and line_of are what load i of the thread is of.
+// place_of and line_of return the k and the line, within the tile, of the first element of the thread's load i.
 __device__ __forceinline__ u32 place_of(const Operand &x, int i) {
     u32 t = threadIdx.x + 128 * i;
     return x.along ? t / ROWS * 4 : t / (ROWS / 4);
@@ -27,7 +27,7 @@ __device__ __forceinline__ u32 line_of(const Operand &x, int i) {
     return x.along ? t % ROWS : t % (ROWS / 4) * 4;
 }
 
-// fetch loads the thread's share of places from k on of lines from i on. What lies past the operand's end is 0.
+// fetch loads the thread's share of the step from k on, of the lines from i on. Elements past the operand's end are 0.
 __device__ __forceinline__ void fetch(Share &s, const Operand &x, u32 i, u32 k, u32 cols) {
 #pragma unroll
     for (int t = 0; t < LOADS; t++) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void put(float (&to)[STEP][PITCH], const Share &s, co
 }
 
 #if TF32
-// Sums of a warp's quarter of the tile, 32×32.
+// Sums of a warp's quarter of the tile, 32 × 32.
 struct Sums {
     float acc[2][4][4] = {};
     u32 down, right;
@@ -94,7 +94,7 @@ struct Sums {
     }
 };
 #else
-// Sums of a thread's 8 rows by 4 columns.
+// Sums of a thread's 8 rows × 4 columns.
 struct Sums {
     float acc[8][4] = {};
     u32 down, right;
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(128)
     for (u32 k = 0, half = 0; k < p.cols; k += STEP, half ^= 1) {
         put(tiles[half][0], x, l);
         put(tiles[half][1], y, r);
-        __syncthreads(); // of the other half all are done: it was read before this
+        __syncthreads(); // Nobody reads the other half any more: all did that before they came here.
         if (k + STEP < p.cols) fetch(x, l, row, k + STEP, p.cols), fetch(y, r, col, k + STEP, p.cols);
         sums.step(tiles[half][0], tiles[half][1]);
     }

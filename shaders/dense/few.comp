@@ -1,10 +1,10 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, few columns, f16, sums in f32, on cooperative matrices of a known
 // lane layout (../include/lanes.glsl).
-// Tile: a workgroup computes (16·DOWN × 8·TILES). Its subgroups split K: they take chunks of 64 of k in turn, and their
-// sums are added in order at the end.
-// Data movement: each subgroup reads its chunk straight from memory to registers and prefetches the next. Lane (g, t)
-// has octets t and t + 4 of rows g and g + 8 of each 16, which are k = 8t + 4e + i and 32 + 8t + 4e + i of four
-// operations, and the columns TILES·g and on of these rows of B.
+// Tile: a workgroup computes (16·DOWN × 8·TILES). Its subgroups split K: each takes every SUBS-th chunk of 64 of k.
+// Their partial sums are added in order at the end.
+// Data movement: each subgroup reads its chunks straight from memory to registers, and prefetches the next one. Lane 4g
+// + t has octets t and t + 4 of rows g and g + 8 of each 16, which are k = 8t + 4e + i and 32 + 8t + 4e + i of four
+// operations, and of these rows of B the columns from TILES·g on.
 // Bound by: the bytes of A.
 
 #version 460
@@ -21,7 +21,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
 layout(constant_id = 2) const uint ROWS = 32;
 layout(constant_id = 3) const uint COLS = 8; // 8, 16 or 32
-layout(constant_id = 4) const uint RIGHT_ALONG = 0; // whether B is column-major
+layout(constant_id = 4) const uint RIGHT_ALONG = 0; // B is column-major
 
 #define ELEM F16
 #include "gemm.glsl"
@@ -39,14 +39,15 @@ SUM sums[DOWN * TILES];
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer Singles { uint16_t v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Doubles { uint v[]; };
 
+// Chunk is the lane's elements of a chunk.
 struct Chunk {
     uvec4 a[4 * DOWN]; // octets t and t + 4 of rows g, then of g + 8
-    uvec2 b[16]; // by places
-    uvec4 c[2 * TILES]; // by columns, if B is column-major
+    uvec2 b[16]; // the lane's columns of B: at each k
+    uvec4 c[2 * TILES]; // or, if B is column-major, of each column its octets
 };
 
-// fetch reads a chunk. Places past the last are those at the end: A has zeros there, or is cut. The table sees to it
-// that operands have less than 2^31 elements of B and octets of A.
+// fetch loads a chunk. Values of k past the last are read as the last: A has zeros there, or is cut. The table sees to
+// it that B has less than 2^31 elements, and A less than 2^31 octets.
 void fetch(out Chunk x, Operand l, Operand r, uint row, uint col, uint k) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3, pitch = l.ld / 8;
     [[unroll]] for (uint i = 0; i < 2 * DOWN; i++) {
@@ -71,13 +72,14 @@ void fetch(out Chunk x, Operand l, Operand r, uint row, uint col, uint k) {
     }
 }
 
-// cut replaces what lies from `left` places on by 0.
+// cut makes the elements from number `left` on 0.
 uvec4 cut(uvec4 v, int left) {
     [[unroll]] for (int e = 0; e < 4; e++)
         v[e] &= left >= 2 * e + 2 ? 0xffffffffu : left > 2 * e ? 0xffffu : 0;
     return v;
 }
 
+// multiply multiplies a chunk, which begins at k.
 void multiply(Chunk x, uint k) {
     uint t = gl_SubgroupInvocationID & 3;
     if (k + CHUNK > p.cols) {

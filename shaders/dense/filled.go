@@ -1,4 +1,4 @@
-// Sparse matrices as dense ones: zeros are filled in, and a bit for each element says whether it is an entry.
+// Sparse matrices as dense ones: they are filled with zeros, and a bit for each element says whether it is an entry.
 
 package dense
 
@@ -10,14 +10,14 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// filled is the pattern of a sparse matrix that was filled with zeros. It counts as CSR, for that is the format that it
-// becomes where it is given values.
+// filled is the pattern of a sparse matrix that was filled with zeros. It counts as CSR, because WithValues returns
+// CSR.
 type filled[T formats.Value] struct {
 	*formats.CSR[T]          // without arrays
 	stored          []uint32 // bit j%32 of word i·⌈columns/32⌉ + j/32: element (i, j) is an entry
 }
 
-// words is how many there are of a row.
+// words returns the number of words of a row's bits.
 func words(cols int) int { return spec.Ceil(cols, 32) }
 
 // fill packs a matrix that does not store every element.
@@ -48,7 +48,7 @@ func fill[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	}, nil
 }
 
-// WithValues returns the matrix as CSR, with these values for its entries.
+// WithValues returns the matrix as CSR, with these values for its entries, by rows.
 func (f filled[T]) WithValues(values []T) formats.Encoded {
 	a := &formats.CSR[T]{Rows: f.Rows, Cols: f.Cols, RowPtr: make([]int64, f.Rows+1),
 		ColIdx: make([]int32, 0, len(values)), Val: values}
@@ -67,7 +67,7 @@ func (f filled[T]) WithValues(values []T) formats.Encoded {
 // WithoutValues returns f, which holds none.
 func (f filled[T]) WithoutValues() formats.Encoded { return f }
 
-// bitWords is how many words a row has in the array of bits; 0 if all elements are entries.
+// bitWords returns the number of words of a row in the array of bits; 0 if all elements are entries.
 func bitWords(e *spec.Packed) uint32 {
 	if _, ok := e.Format.(formats.Sparse); ok {
 		return uint32(words(e.Cols))

@@ -32,8 +32,9 @@ __device__ __forceinline__ Operand right(const Elem *a, const Elem *b, const Par
     return {b, p.ldb, p.n, (p.order & B_COLUMNS) != 0};
 }
 
-// An output from the entries of A, one after the other: see result.cuh's Special. Bits of `stored` tell entries from
-// zeros that were filled in; where p.words, the words of a row of A, is 0 all elements are entries.
+// Recompute computes an output again from the entries of A alone, one after the other: the finite repair (result.cuh's
+// Special). Bits of `stored` tell entries from zeros that were filled in. p.words is the words of a row of these; if it
+// is 0, all elements are entries.
 struct Recompute {
     const Elem *a, *b;
     const u32 *stored;

@@ -1,17 +1,17 @@
-// Computes: C (M×N) = alpha·A·B + beta·C, all dense, in f16 or bf16 with sums in f32, by wgmma on compute capability 9.0.
-// The kernel sees it as L·R (gemm.cuh): L is A and R is B, or, for a column-major C, L is Bᵀ and R is Aᵀ.
-// Tile: a CTA computes ROWS × COLS of L·R, each of its consumer warpgroups 64 × COLS. A cluster computes CLUSTER_ROWS ×
-// CLUSTER_COLS neighbouring tiles. Clusters are persistent: they take work tiles by turns (work_tiles.cuh). Tiles are in
-// bands, each BAND cluster tiles wide, and row by row within a band, so that clusters that run at the same time find the
-// same rows of L and columns of R in the L2 cache. The last tiles may be split along K.
+// Computes: C (M×N) = alpha·A·B + beta·C, all dense, f16 or bf16, sums in f32, by wgmma on compute capability 9.0. The
+// kernel sees it as L·R (gemm.cuh): L is A and R is B, or, for a column-major C, L is Bᵀ and R is Aᵀ.
+// Tile: a CTA computes (ROWS × COLS) of L·R, a consumer warpgroup (64 × COLS). A cluster computes CLUSTER_ROWS ×
+// CLUSTER_COLS neighbouring tiles. Clusters are persistent: each takes one work tile after another (work_tiles.cuh).
+// Tiles are ordered in bands, each BAND cluster tiles wide, and row by row within a band, so that clusters that run at
+// the same time find the same rows of L and columns of R in the L2 cache. The last tiles may be split along K.
 // Data movement: two producer threads, one for each operand, issue TMA copies into STAGES stage buffers (hopper.cuh).
 // Each CTA of a cluster loads a share and multicasts it. While consumers store a tile, producers load the next tile's
 // first stages. A launch may begin while the previous one stores its last tiles, and then loads A before it waits.
 // Bound by: tensor cores if C is large, memory bandwidth if B has few columns.
 //
-// With TRANSPOSED = 1 the kernel computes Cᵀ = Bᵀ·Aᵀ and stores it to a row-major C. Rows of A are then the N of the MMA
-// shape, so that COLS, the tile's rows of A, may be any multiple of 8, chosen to give each multiprocessor a tile. Tiles
-// are not split.
+// With TRANSPOSED = 1 the kernel computes Cᵀ = Bᵀ·Aᵀ and stores it to a row-major C. Rows of A are then the N of the
+// MMA shape, so that COLS, the tile's rows of A, may be any multiple of 8, chosen to give each multiprocessor a tile.
+// Tiles are not split.
 //
 // Constants: ENTRY (the kernel's name), those of hopper.cuh, BAND, MOST_BLOCKS (the most CTAs of a launch). Dynamic
 // shared memory: STAGES × STAGE_BYTES, and 512 bytes for the barriers.
@@ -49,7 +49,7 @@ struct Work {
     }
 };
 
-// copy_all is the body of a producer thread: of L if LEFT, else of R. `along` says whether its operand is K-major, r_along
+// copy_all: body of a producer thread, of L if LEFT, else of R. `along` says whether its operand is K-major, r_along
 // whether R is. The producer of L also sets how many bytes of both operands a stage's barrier expects. A stage is free
 // when all consumer warpgroups of the cluster have read it. There is a loop for each layout, because its instructions
 // between a stage's release and the next copy into it delay the pipeline.
@@ -57,7 +57,7 @@ template <bool LEFT>
 __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w, const TileMap *map, bool along,
                                          bool r_along) {
     PipelineState at = {0, 1}; // with parity 1 the first wait for each empty stage returns at once
-    // The CTAs that need the same lines: of R those in the same column of tiles, of L those in the same row.
+    // The mask of the CTAs that need the same lines: of R those in this column of tiles, of L those in this row.
     u16 blocks = ((1 << CLUSTER_ROWS) - 1) << CLUSTER_ROWS * w.across;
     if (LEFT) {
         blocks = 0;
@@ -88,7 +88,7 @@ __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w
     }
 }
 
-// multiply is the body of consumer warpgroup `group`.
+// multiply: body of consumer warpgroup `group`.
 __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w, u32 group, bool l_along, bool r_along,
                                          Dest to, float *work, Recompute recompute) {
     PipelineState at = {0, 0};
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     if (group == 0) {
         if (!TRANSPOSED) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
-            if (p.order & C_COLUMNS) launches_before(); // L is B
+            if (p.order & C_COLUMNS) launches_before(); // L is B, which the launch before may write
             copy_all<true>(pipeline, w, &l_map, l.along, r.along);
         } else if (threadIdx.x == 32) {
             if (!(p.order & C_COLUMNS)) launches_before();

@@ -1,16 +1,17 @@
 // What the kernels for compute capability 9.0 share: stage buffers for both operands in shared memory, which TMA copies
 // fill and consumer warpgroups multiply.
 //
-// A line is a row of L or a column of R (gemm.cuh). An operand lies along if it is K-major: neighbouring k of a line are
-// neighbours in memory. It lies across if it is MN-major: neighbouring lines are, at the same k. A stage holds ROWS lines
-// of L and COLS lines of R for DEPTH values of k, in the order of the matrix. A slab is at most 64 lines of a stage. A TMA
-// copy of an operand that lies across writes one slab, or this CTA's share of it.
+// A line is a row of L or a column of R (gemm.cuh). An operand lies "along" if it is K-major: neighbouring k of a line
+// are neighbours in memory. It lies "across" if it is MN-major: neighbouring lines are neighbours, at the same k. A
+// stage holds ROWS lines of L and COLS lines of R for DEPTH values of k, in the order of the matrix. A slab is at most
+// 64 lines of a stage. A TMA copy of an operand that lies across writes one slab, or this CTA's share of it.
 //
 // The CTAs of a cluster have neighbouring tiles, CLUSTER_ROWS × CLUSTER_COLS of them. Those in a row of tiles need the
 // same lines of L, those in a column the same lines of R: each loads a share of these and multicasts it to the others.
 //
-// Constants: ELEM (half.cuh), ROWS (64 or 128), COLS (8, 16, or a multiple of 32 up to 256; if TRANSPOSED any N of wgmma
-// that wgmma.cuh has), STAGES, CLUSTER_ROWS, CLUSTER_COLS, TRANSPOSED (1: see hopper.cu, and R lies along; default 0).
+// Constants: ELEM (half.cuh), ROWS (64 or 128), COLS (8, 16, or a multiple of 32 up to 256; if TRANSPOSED any N of
+// wgmma that wgmma.cuh has), STAGES, CLUSTER_ROWS, CLUSTER_COLS, TRANSPOSED (1: see hopper.cu, and R lies along;
+// default 0).
 
 #pragma once
 #include "work_tiles.cuh"
@@ -31,9 +32,9 @@
 #define MULTICAST (CLUSTER_ROWS * CLUSTER_COLS)
 #define STAGE_BYTES (L_BYTES + R_BYTES)
 
-// Pipeline says where things are in shared memory: the stage buffers, and for each stage a barrier "full", at which its
-// copies arrive, and a barrier "empty", at which its readers do. CTAs first to first + MULTICAST - 1 of the cluster read
-// what any of them loads.
+// Pipeline finds the stage buffers in shared memory and their barriers. Each stage has a barrier "full", at which its
+// copies arrive, and a barrier "empty", at which its readers do. CTAs first to first + MULTICAST - 1 of the cluster
+// read what any of them loads.
 struct Pipeline {
     u32 stages, full, empty, first;
 
@@ -48,9 +49,9 @@ struct Pipeline {
     }
 };
 
-// issue_copies loads share number `share` of an operand's stage, of SHARE equal shares, and multicasts it to the CTAs in
-// the mask `blocks`. The stage holds LINES lines from line i on, and k from k on. If the operand lies across, only its
-// first `slabs` slabs are loaded. Elements past the operand's end become 0.
+// issue_copies loads share number `share` of an operand's stage, of SHARE equal shares, and multicasts it to the CTAs
+// in the mask `blocks`. The stage holds LINES lines from line i on, and k from k on. If the operand lies across, only
+// its first `slabs` slabs are loaded. Elements past the operand's end become 0.
 template <int LINES, int SHARE>
 __device__ __forceinline__ void issue_copies(u32 to, const TileMap *map, bool along, u32 i, u32 k, u32 slabs, u32 share,
                                              u32 bar, u16 blocks) {
@@ -65,9 +66,9 @@ __device__ __forceinline__ void issue_copies(u32 to, const TileMap *map, bool al
         copy(to + (s * DEPTH + share * PLACE_SHARE) * 2 * SIDE, k + share * PLACE_SHARE, i + SIDE * s);
 }
 
-// slabs_of returns the number of slabs to load of the tile of R from column col on, if R lies across. Slabs past the
-// matrix are not loaded, as their results are not stored. r_bytes returns the bytes of these slabs, or of the whole tile
-// if R lies along.
+// slabs_of returns the number of slabs to load for the tile of R from column col on, if R lies across. Slabs past the
+// matrix are not loaded, because their results are not stored. r_bytes returns the bytes of these slabs, or of the
+// whole tile if R lies along.
 __device__ __forceinline__ u32 slabs_of(const Params &p, u32 col) {
     return col < p.n ? min(SLABS, (p.n - col + WIDE - 1) / WIDE) : 0;
 }
@@ -81,8 +82,8 @@ struct PipelineState {
     }
 };
 
-// sum adds the products of steps first to last - 1 to the sums of a consumer warpgroup, which has 64 rows. LT and RT are
-// 1 if L and R lie across.
+// sum adds the products of steps first to last - 1 to the sums of a consumer warpgroup, which has 64 rows. LT and RT
+// are 1 if L and R lie across.
 template <int LT, int RT>
 __device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Pipeline &pipeline, PipelineState &at, u32 first,
                                     u32 last, u32 group) {

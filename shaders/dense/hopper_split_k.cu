@@ -1,21 +1,21 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16 or bf16, sums in f32, by wgmma on compute capability 9.0,
 // where C has few tiles.
-// Tile: a CTA computes (ROWS × COLS) for all of K, or for one of SPLITS ranges of K (split-K). A cluster is the SPLITS
-// CTAs of a tile, which add partial sums in order through distributed shared memory, or CLUSTER_ROWS × CLUSTER_COLS
-// neighbouring tiles, which multicast what they share. Consumer warpgroups compute (64 × COLS).
-// Data movement: two producer threads, one for each operand, issue TMA copies STAGES deep (hopper.cuh). A stage stands
-// empty from its release to its next copy: there is a loop for each layout of an operand, in which the number of copies
-// and their addresses are compile-time constants. A launch begins while the one before still runs, where there is room,
-// and prefetches A.
+// Tile: a CTA computes (ROWS × COLS) for all of K, or for one of SPLITS ranges of K (split-K). A cluster is either the
+// SPLITS CTAs of one tile, which add partial sums in order through distributed shared memory, or CLUSTER_ROWS ×
+// CLUSTER_COLS neighbouring tiles, which multicast what they share. A consumer warpgroup computes (64 × COLS).
+// Data movement: two producer threads, one for each operand, issue TMA copies into STAGES stage buffers (hopper.cuh). A
+// stage is empty from its release to its next copy. To keep that short there is a loop for each layout of an operand,
+// in which the number of copies and their addresses are compile-time constants. A launch may begin while the one before
+// still runs, and prefetches A.
 // Bound by: memory bandwidth and latency.
 // Constants: ENTRY, those of hopper.cuh, SPLITS (1 if CTAs multicast), EXCHANGE (bytes). Dynamic shared memory: STAGES
 // stages of STAGE_BYTES, 256 bytes, and EXCHANGE.
 
 #include "hopper.cuh"
 
-#define MULTIPLY (128 * GROUPS) // threads
+#define MULTIPLY (128 * GROUPS) // consumer threads
 #define THREADS (MULTIPLY + 64)
-#define TILES (COLS / 8) // of 8 columns
+#define TILES (COLS / 8) // fragments of 8 columns in a tile
 #define CLUSTER (SPLITS * MULTICAST)
 
 static_assert(SPLITS == 1 || MULTICAST == 1, "blocks of a cluster have parts of a sum, or neighbouring tiles");
@@ -25,7 +25,7 @@ static_assert(16 * STAGES + 8 <= 256, "barriers behind the stages");
 using Sums = Exchange<TILES, SPLITS, MULTIPLY / 32>;
 static_assert(Sums::BYTES == EXCHANGE, "the launch has as much shared memory");
 
-// What a block computes: a part of the sum, steps first to last - 1, of the tile at (row, col).
+// CTATile is the CTA's tile at (row, col), and the steps first to last - 1 of its sum that this CTA has.
 struct CTATile {
     u32 split, down, across, row, col, first, last;
 
@@ -38,7 +38,8 @@ struct CTATile {
     }
 };
 
-// copy_left is the work of a thread, which says too how much is to come of both operands; copy_right is another's.
+// copy_left: body of the producer thread of L, which also sets how many bytes of both operands a stage's barrier
+// expects. copy_right: body of the producer thread of R.
 __device__ __forceinline__ void copy_left(const Pipeline &pipeline, const CTATile &x, const TileMap *map, bool along,
                                           u32 bytes) {
     u16 blocks = 0;
@@ -56,7 +57,7 @@ __device__ __forceinline__ void copy_left(const Pipeline &pipeline, const CTATil
 __device__ __forceinline__ void copy_right(const Pipeline &pipeline, const CTATile &x, const TileMap *map, bool along,
                                            u32 slabs) {
     if (!along && slabs == 0)
-        return; // the tile lies past R: nothing would keep the pipeline from wrapping while this thread is late
+        return; // The tile is past R: nothing would keep the pipeline from going on while this thread is late.
     u16 blocks = ((1 << CLUSTER_ROWS) - 1) << CLUSTER_ROWS * x.across;
     auto each = [&](bool along, u32 slabs) __attribute__((always_inline)) {
         copies<STAGES>(pipeline.empty, x.first, x.last, [&](u32 s, u32 k) {
@@ -80,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     Pipeline pipeline(shared_address(smem), x.split);
     Sums sums{pipeline.full + 256, pipeline.empty + 8 * STAGES, x.split};
     u32 warp = threadIdx.x / 32;
-    bool turned = p.order & C_COLUMNS; // R is A
+    bool transposed = p.order & C_COLUMNS; // L is B, and R is A
     if (threadIdx.x == MULTIPLY) {
         prefetch(&l_map);
         pipeline.start();
@@ -92,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     if (warp >= MULTIPLY / 32) {
         bool left = warp == MULTIPLY / 32;
         if (threadIdx.x % 32 == 0) {
-            if (left == turned) launches_before(), launches_after();
+            if (left == transposed) launches_before(), launches_after();
             u32 slabs = slabs_of(p, x.col);
             if (left) copy_left(pipeline, x, &l_map, l.along, L_BYTES + r_bytes(slabs, r.along));
             else copy_right(pipeline, x, &r_map, r.along, slabs);

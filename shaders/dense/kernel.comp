@@ -1,7 +1,7 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32, f16 or bf16, sums in f32, on scalar units.
 // Tile: a workgroup of 128 invocations computes (64 × 64), an invocation (8 × 4).
-// Data movement: steps of 16 of k are loaded into shared memory in f32, where both operands lie across: for each k the
-// elements of 64 lines side by side.
+// Data movement: steps of 16 of k are loaded into shared memory in f32, where both operands lie across: for each k, the
+// elements of 64 lines are neighbours.
 // Bound by: FMA.
 
 #version 460
@@ -13,7 +13,7 @@ layout(local_size_x = 128) in;
 #define ROWS 64
 #define COLS 64
 #define STEP 16
-#define PITCH 17 // vec4 from a place to the next
+#define PITCH 17 // vec4 from one k to the next
 
 #include "gemm.glsl"
 #ifdef QUANT
@@ -26,7 +26,7 @@ shared vec4 tiles[2][STEP * PITCH];
 
 #include "../include/pair.glsl"
 
-// four returns the elements of a run from its beginning, a multiple of four.
+// four returns the first four elements of a run, which begins at a multiple of four.
 vec4 four(Run r) {
 #if ELEM == F32
     return Quads(r.line).v[r.at / 4];
@@ -36,7 +36,7 @@ vec4 four(Run r) {
 #endif
 }
 
-// loadStage copies places k to k + STEP of lines i to i + 64 to tile t. Elements past the operand's end become 0.
+// loadStage copies k to k + STEP of lines i to i + 64 to tile t. Elements past the operand's end become 0.
 void loadStage(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n;
@@ -47,14 +47,14 @@ void loadStage(uint t, Operand x, uint i, uint k) {
             tiles[t][place * PITCH + line / 4] = v;
             continue;
         }
-        // What is not a line's any more can be read, but need not be 0.
+        // Elements past a line's end can be read, but need not be 0.
         [[unroll]] for (uint e = 0; e < 4; e++)
             tiles[t][(place + e) * PITCH + line / 4][line % 4] = k + place + e < p.cols ? v[e] : 0;
     }
 }
 
 #ifdef QUANT
-// loadCodes is the same for quantised rows. Codes past the last column are 0.
+// loadCodes does so for quantised rows. Codes past the last column become 0.
 void loadCodes(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n, line = at % 64, place = at / 64 * 4;

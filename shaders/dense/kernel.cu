@@ -1,8 +1,8 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16 or bf16, sums in f32, on the tensor cores of compute
 // capability 8.0 (mma.m16n8k16).
 // Tile: a CTA computes (ROWS × COLS), a warp (WARP_ROWS × WARP_COLS).
-// Data movement: steps of 32 of k come by cp.async as the operands lie, STAGES - 1 steps ahead; ldmatrix transposes
-// operands whose lines lie across.
+// Data movement: steps of 32 of k are loaded by cp.async, in the layout of the operands, STAGES - 1 steps ahead.
+// ldmatrix transposes an operand that lies across.
 // Bound by: tensor cores for large C, memory bandwidth for few columns.
 // Constants: ENTRY, ELEM (half.cuh), ROWS, COLS, WARP_ROWS and WARP_COLS (multiples of 16), STAGES. Dynamic shared
 // memory: STAGES · (ROWS + COLS) · 80 bytes.
@@ -10,14 +10,14 @@
 #include "work_tiles.cuh"
 
 #define STEP 32
-#define LINE 40 // elements from a line to the next in shared memory: rows of ldmatrix meet no bank twice
-#define PLACE(LINES) (LINES + 8) // from a place k to the next
+#define LINE 40 // elements from a line to the next in shared memory: the rows of an ldmatrix are in different banks
+#define PLACE(LINES) (LINES + 8) // elements from one k to the next, if the operand lies across
 #define THREADS (ROWS / WARP_ROWS * (COLS / WARP_COLS) * 32)
 #define STAGE ((ROWS + COLS) * LINE)
 #define DOWN (WARP_ROWS / 16)
 #define ACROSS (WARP_COLS / 8)
 
-// load_stage starts to copy places k to k + STEP of lines i to i + LINES. Elements past the operand's end become 0.
+// load_stage starts to copy k to k + STEP of lines i to i + LINES. Elements past the operand's end become 0.
 template <int LINES> __device__ __forceinline__ void load_stage(u32 to, const Operand &x, u32 i, u32 k, u32 cols) {
 #pragma unroll
     for (u32 t = threadIdx.x; t < LINES * STEP / 8; t += THREADS) {
@@ -30,7 +30,7 @@ template <int LINES> __device__ __forceinline__ void load_stage(u32 to, const Op
     }
 }
 
-// fragment loads four 8×8 matrices; the lane names a row of the one at line i and place k.
+// fragment loads four 8×8 matrices. The lane gives the address of a row of one of them, which begins at line i and k.
 template <int LINES> __device__ __forceinline__ void fragment(u32 (&x)[4], u32 from, bool along, u32 i, u32 k) {
     u32 at = threadIdx.x & 7;
     if (along) ldmatrix(x, from + 2 * ((i + at) * LINE + k));
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     Operand l = left(a, b, p), r = right(a, b, p);
     u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31, down = warp / (COLS / WARP_COLS) * WARP_ROWS,
         right = warp % (COLS / WARP_COLS) * WARP_COLS;
-    u32 lower = lane >> 1 & 8, upper = lane & 8; // offsets of the lane's matrix: 16 to 31, and 8 to 15 or 24 to 31
+    u32 lower = lane >> 1 & 8, upper = lane & 8; // 8 in lanes 16 to 31; 8 in lanes 8 to 15 and 24 to 31
     u32 base = shared_address(tiles);
     auto start = [&](u32 step) {
         u32 k = step * STEP, to = base + step % STAGES * (2 * STAGE);
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (u32 s = 0; s + 1 < STAGES; s++) start(work_tile.first + s);
     for (u32 s = work_tile.first; s < work_tile.last; s++) {
         copy_wait<STAGES - 2>();
-        __syncthreads(); // the step is there, and nobody reads the one before it any more
+        __syncthreads(); // the step is loaded, and nobody reads the one before it any more
         start(s + STAGES - 1);
         u32 from = base + s % STAGES * (2 * STAGE);
 #pragma unroll

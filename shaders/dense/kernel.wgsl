@@ -2,24 +2,24 @@
 // Tile: a workgroup of 128 invocations computes (64 × 64), an invocation (8 × 4), as kernel.comp.
 // Data movement: steps of 16 of k are loaded into workgroup memory in f32.
 // Bound by: FMA.
-// Template: ELEM. Sums have names of their own, since an array would lie in memory.
+// Template: ELEM. Each sum is a variable of its own, because an array would be in memory.
 
 {{.HALF}}
 {{.NONFINITE}}
 
 const STEP = 16u;
-const PITCH = 68u; // elements from a place to the next
+const PITCH = 68u; // elements from one k to the next
 
-const TILE = 1088u; // elements of an operand's step
+const TILE = 1088u; // elements of a step of an operand
 
-var<workgroup> tiles: array<f32, 2176>; // of the left operand, and the right one's
+var<workgroup> tiles: array<f32, 2176>; // a step of L, then of R
 
-// L by its rows or R by its columns: line i has p.cols elements.
+// Operand is L as its rows, or R as its columns. Line i is row or column i, and has p.cols elements.
 struct Operand {
     second: bool, // it is B
     ld: u32,
     lines: u32,
-    along: bool, // a line's elements lie side by side; else its neighbours' at the same place do
+    along: bool, // K-major: elements of a line are neighbours in memory; else MN-major ("across")
 }
 
 fn left() -> Operand {
@@ -55,7 +55,7 @@ fn element(x: Operand, i: u32) -> f32 {
 {{if .QUANT}}
 const QUANT = {{.QUANT}}u;
 {{.QUANTISED}}
-// Rows of codes are a multiple of 16 bytes long, and the scales lie behind them.
+// A quantised A: its rows of codes have a multiple of 16 bytes, and the scales are behind them.
 fn code_words() -> u32 { return (p.cols + 15u) / 16u * 4u; }
 fn codes_of(row: u32, k: u32) -> u32 { return a[row * code_words() + k / 4u]; } // that of column k in byte k % 4
 fn scale_of(row: u32, k: u32) -> f32 {
@@ -63,7 +63,7 @@ fn scale_of(row: u32, k: u32) -> f32 {
 }
 fn left_of(x: Operand, i: u32, k: u32) -> f32 { return scale_of(i, k) * level(codes_of(i, k), k % 4u); }
 
-// load_codes is the same for quantised rows. Codes past the last column are 0.
+// load_codes does what load_stage does for quantised rows. Codes past the last column become 0.
 fn load_codes(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / 4u; at = at + {{.LX}}u) {
         let line = at % 64u;
@@ -91,8 +91,8 @@ fn pair(w: u32) -> vec2<f32> {
 {{end}}
 }
 
-// load_stage copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place
-// the elements of 64 lines side by side. Elements past the operand's end become 0.
+// load_stage copies k to k + STEP of lines i to i + 64 to shared memory, where they lie across: for each k, the
+// elements of 64 lines are neighbours. Elements past the operand's end become 0.
 fn load_stage(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / PER; at = at + {{.LX}}u) {
         var line = at / (STEP / PER);
@@ -116,7 +116,7 @@ fn load_stage(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     }
 }
 
-// entries returns an output from the operands, one after the other.
+// entries returns an output computed again from the entries of A alone, one after the other: the finite repair.
 fn entries(row: u32, col: u32) -> f32 {
     var sum = Terms(0.0, 0u);
     let l = left();

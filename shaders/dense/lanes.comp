@@ -1,13 +1,14 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16, sums in f32, on cooperative matrices of a known lane layout
 // (../include/lanes.glsl).
-// Tile: a workgroup computes (ROWS × COLS), a subgroup (16·DOWN × 64), for all of K or one of p.splits ranges of it
-// (split-K), whose partial sums another launch adds.
-// Data movement: steps of 32 of k are loaded into shared memory as the operands lie; the next two are prefetched to
-// registers. Lane (g, t) multiplies k = 8t to 8t + 7 of a step: the first four in one operation, the others in the
-// next. Where an operand lies along the sum, these are an octet of a line: lines 2·DOWN·g and on of the subgroup's
-// rows, or 8g and on of its columns. Where it lies across, an octet is one k of these lines, and operands are made of
-// four of k. Row h of operation i is line 2·DOWN·g + 2i + h, column g of operation j is 8g + j. Octets are placed so
-// that the eight lanes that read at a time find different banks.
+// Tile: a workgroup computes (ROWS × COLS), a subgroup (16·DOWN × 64), for all of K or for one of p.splits ranges of K
+// (split-K). Another launch (ADDS) adds the partial sums.
+// Data movement: steps of 32 of k are loaded into shared memory in the layout of the operands; the next two are
+// prefetched to registers. Lane 4g + t multiplies k = 8t to 8t + 7 of a step, the first four in one matrix operation
+// and the others in the next. An octet is 8 elements, 16 bytes. If an operand is K-major ("along"), an octet is these 8
+// k of one line. If it is MN-major ("across"), an octet is 8 lines at one k, and a fragment is made from four octets.
+// The lane's lines are the subgroup's rows from 2·DOWN·g on and its columns from 8g on: row h of operation i is row
+// 2·DOWN·g + 2i + h, column g of operation j is column 8g + j. Octets are placed so that the eight lanes that read at a
+// time find different banks.
 // Bound by: shared memory and matrix units for large C, memory bandwidth for few columns.
 
 #version 460
@@ -24,11 +25,11 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint ROWS = 128;
 layout(constant_id = 2) const uint COLS = 128;
 layout(constant_id = 3) const uint DOWN = 4; // 2 or 4
-layout(constant_id = 4) const uint LEFT_ALONG = 1; // whether operands lie along the sum; one of them does
+layout(constant_id = 4) const uint LEFT_ALONG = 1; // whether operands are K-major; at least one of them is
 layout(constant_id = 5) const uint RIGHT_ALONG = 0;
-layout(constant_id = 6) const uint SHARED =
-    2048; // uvec4 of shared memory: two steps, or 16 rows of each subgroup's output
-layout(constant_id = 7) const uint ADDS = 0; // 1: what it does is to add up the parts of sums
+// SHARED is the uvec4 of shared memory: two steps, or 16 rows of each subgroup's output.
+layout(constant_id = 6) const uint SHARED = 2048;
+layout(constant_id = 7) const uint ADDS = 0; // 1: the kernel only adds partial sums
 
 #define ELEM F16
 #include "gemm.glsl"
@@ -38,17 +39,17 @@ layout(constant_id = 7) const uint ADDS = 0; // 1: what it does is to add up the
 const uint STEP = 32;
 const uint OCTETS = STEP / 8; // of a line
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LINES = 2 * DOWN; // rows of the part that a lane has
+const uint LINES = 2 * DOWN; // the lane's rows
 const uint LEFTS = ROWS * OCTETS / LOCAL,
            RIGHTS = COLS * OCTETS / LOCAL; // octets of an operand that each invocation loads for a step
 const uint PITCH = 17; // vec4 from a row of output to the next
 
 shared uvec4 mem[SHARED];
 
-SUM sums[8 * DOWN]; // of operation (i, j): 8·i + j
+SUM sums[8 * DOWN]; // sums[8·i + j]: operation (i, j)
 
-// Octet n of an invocation: its line, or its eight lines of an operand that lies across, and its octet
-// of places, or place.
+// lineOf and placeOf say where octet n of an invocation is in a step: for an operand that lies along its line, and
+// which octet of that; for one that lies across which eight lines, and k.
 uint lineOf(uint n, bool along, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
     return along ? t / OCTETS : t % (lines / 8);
@@ -58,7 +59,7 @@ uint placeOf(uint n, bool along, uint lines) {
     return along ? t % OCTETS : t / (lines / 8);
 }
 
-// fetch returns octet n of lines from i on at the step from place k on. Past the operand's end it repeats the last one.
+// fetch loads octet n of lines from i on at the step from k on. Octets past the operand's end are read as the last one.
 // The table sees to it that an operand has less than 2^31 octets.
 uvec4 fetch(Operand x, uint n, bool along, uint lines, uint i, uint k) {
     uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8;
@@ -66,27 +67,28 @@ uvec4 fetch(Operand x, uint n, bool along, uint lines, uint i, uint k) {
     return Octets(x.x).v[min(k + place, p.cols - 1) * pitch + min(i / 8 + line, pitch - 1)];
 }
 
-// cut replaces what lies from `left` places on by 0.
+// cut makes the elements from number `left` on 0.
 uvec4 cut(uvec4 v, int left) {
     [[unroll]] for (int e = 0; e < 4; e++)
         v[e] &= left >= 2 * e + 2 ? 0xffffffffu : left > 2 * e ? 0xffffu : 0;
     return v;
 }
 
-// The octet of a line at an octet of places, and of eight lines at a place, of an operand's step. `each` is the lines
-// of a lane.
+// alongAt returns where an octet of a line is in shared memory, acrossAt an octet of eight lines at a k. `each` is the
+// lines of a lane.
 uint alongAt(uint line, uint octet, uint each) { return (line ^ (line / each & 1)) * OCTETS + octet; }
 uint acrossAt(uint place, uint octet, uint lines) { return place * (lines / 8) + (octet ^ (place / 8 & 3) * 2); }
 
+// slot returns where the invocation's octet n goes.
 uint slot(uint n, bool along, uint lines, uint each) {
     uint line = lineOf(n, along, lines), place = placeOf(n, along, lines);
     return along ? alongAt(line, place, each) : acrossAt(place, line, lines);
 }
 
-// operandOf returns the second operand, of four neighbouring elements of a line.
+// operandOf returns operand B from four neighbouring elements of a line.
 OPERAND_B operandOf(uint w0, uint w1) { return values8(uvec2(w0, w1)); }
 
-// rowsOf returns the first operand, of those of rows g and g + 8.
+// rowsOf returns operand A from four elements of row g, in w0 and w1, and four of row g + 8.
 OPERAND_A rowsOf(uint w0, uint w1, uint w2, uint w3) {
     f16vec2 r0 = unpackFloat2x16(w0), r1 = unpackFloat2x16(w1), r2 = unpackFloat2x16(w2), r3 = unpackFloat2x16(w3);
     OPERAND_A x;
@@ -101,7 +103,7 @@ OPERAND_A rowsOf(uint w0, uint w1, uint w2, uint w3) {
     return x;
 }
 
-// columnOf returns the second operand, of half of four words.
+// columnOf returns operand B from the lower or upper halves of four words.
 OPERAND_B columnOf(uint w0, uint w1, uint w2, uint w3, bool upper) {
     f16vec2 r0 = unpackFloat2x16(w0), r1 = unpackFloat2x16(w1), r2 = unpackFloat2x16(w2), r3 = unpackFloat2x16(w3);
     OPERAND_B y;
@@ -112,7 +114,7 @@ OPERAND_B columnOf(uint w0, uint w1, uint w2, uint w3, bool upper) {
     return y;
 }
 
-// multiply multiplies a step: places 8t + 4e to 8t + 4e + 3 of each lane.
+// multiply multiplies a step whose octets are at `left` and `right`.
 void multiply(uint left, uint right, uint down, uint across) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
     uvec4 a[8], b[8];
@@ -147,7 +149,7 @@ void multiply(uint left, uint right, uint down, uint across) {
     }
 }
 
-// The elements that an invocation loads for a step.
+// Fetched is the octets that an invocation loads for a step.
 struct Fetched {
     uvec4 l[LEFTS], r[RIGHTS];
 };
@@ -161,11 +163,11 @@ void fetchStep(out Fetched x, Operand l, Operand r, uint row, uint col, uint k) 
         x.r[n] = fetch(r, n, RA, COLS, col, k);
 }
 
-// step multiplies step s, which is kept from `stage` on, while the next two are on their way.
+// step multiplies step s. It writes it to shared memory from `stage` on, and starts loading the step after the next.
 void step(inout Fetched x, Operand l, Operand r, uint row, uint col, uint down, uint across, uint s, uint stage) {
     const uint left = ROWS * OCTETS;
     uint k = s * STEP;
-    if (k + STEP > p.cols) { // What lies across and is past the end meets zeros of what lies along.
+    if (k + STEP > p.cols) { // Only the operand that lies along is cut: its zeros meet whatever the other one has.
         [[unroll]] for (uint n = 0; n < LEFTS; n++)
             if (LA) x.l[n] = cut(x.l[n], int(p.cols) - int(k + 8 * placeOf(n, LA, ROWS)));
         [[unroll]] for (uint n = 0; n < RIGHTS; n++)
@@ -180,7 +182,7 @@ void step(inout Fetched x, Operand l, Operand r, uint row, uint col, uint down, 
     multiply(stage, stage + left, down, across);
 }
 
-// sum multiplies steps `first` to `last` of a tile.
+// sum multiplies steps first to last - 1 of a tile.
 void sum(Operand l, Operand r, uint row, uint col, uint down, uint across, uint first, uint last) {
     const uint stages = (ROWS + COLS) * OCTETS;
     Fetched x, y;
@@ -193,11 +195,11 @@ void sum(Operand l, Operand r, uint row, uint col, uint down, uint across, uint 
     }
 }
 
-// put writes sums to C, or a part's to the workspace.
-void put(Operand x[2], uint part, uint i, uint j, vec4 v) {
+// put writes sums to C, or the partial sums of split `split` to the workspace.
+void put(Operand x[2], uint split, uint i, uint j, vec4 v) {
     if (i >= p.rows || j >= p.n) return;
     if (p.splits > 1) {
-        Quads(at(uvec2(p.work), part * p.rows + i, (p.n + 3) / 4 * 16)).v[j / 4] = v;
+        Quads(at(uvec2(p.work), split * p.rows + i, (p.n + 3) / 4 * 16)).v[j / 4] = v;
         return;
     }
     v = repair(x, i, j, v);
@@ -205,16 +207,16 @@ void put(Operand x[2], uint part, uint i, uint j, vec4 v) {
     else storeFloats(i, j, v);
 }
 
-// add adds the parts of sums up, in their order, and stores them: four columns of a row.
+// add adds the partial sums of four columns of a row in the order of K, and stores them.
 void add() {
     uint quads = (p.n + 3) / 4, i = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * LOCAL + gl_LocalInvocationIndex,
          row = i / quads, j = i % quads * 4;
     if (row >= p.rows) return;
-    vec4 parts[8], v = vec4(0);
+    vec4 partial[8], v = vec4(0);
     [[unroll]] for (uint q = 0; q < 8; q++)
-        if (q < p.splits) parts[q] = Quads(at(uvec2(p.work), q * p.rows + row, quads * 16)).v[j / 4];
+        if (q < p.splits) partial[q] = Quads(at(uvec2(p.work), q * p.rows + row, quads * 16)).v[j / 4];
     [[unroll]] for (uint q = 0; q < 8; q++)
-        if (q < p.splits) v += parts[q];
+        if (q < p.splits) v += partial[q];
     Operand x[2] = {left(), right()};
     v = repair(x, row, j, v);
     if (storeType == F16) storeHalves(row, j, v);
@@ -226,7 +228,7 @@ void main() {
         add();
         return;
     }
-    uint piece = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, part = piece % p.splits, tile = piece / p.splits;
+    uint item = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, split = item % p.splits, tile = item / p.splits;
     uint row = tile / p.across * ROWS, col = tile % p.across * COLS, lane = gl_SubgroupInvocationID, g = lane >> 2,
          t = lane & 3;
     if (row >= p.rows) return;
@@ -234,7 +236,7 @@ void main() {
     uint down = gl_SubgroupID / (COLS / 64) * 16 * DOWN, across = gl_SubgroupID % (COLS / 64) * 64;
     [[unroll]] for (uint i = 0; i < 8 * DOWN; i++)
         sums[i] = SUM(0.0);
-    uint steps = (p.cols + STEP - 1) / STEP, first = steps * part / p.splits, last = steps * (part + 1) / p.splits;
+    uint steps = (p.cols + STEP - 1) / STEP, first = steps * split / p.splits, last = steps * (split + 1) / p.splits;
     if (first < last) sum(x[0], x[1], row, col, down, across, first, last);
     barrier();
 
@@ -252,7 +254,7 @@ void main() {
         subgroupBarrier();
         [[dont_unroll]] for (uint q = lane; q < 16 * 16; q += 32) {
             uint r = q / 16, at_ = down + LINES * (r % 8) + 2 * i + r / 8;
-            put(x, part, row + at_, col + across + q % 16 * 4, uintBitsToFloat(mem[mine + r * PITCH + q % 16]));
+            put(x, split, row + at_, col + across + q % 16 * 4, uintBitsToFloat(mem[mine + r * PITCH + q % 16]));
         }
         subgroupMemoryBarrierShared();
         subgroupBarrier();

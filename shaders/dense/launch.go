@@ -1,4 +1,4 @@
-// Launches: which tiles a problem takes, and how they are shared out.
+// Launches: the tile for a problem, and how tiles are divided among CTAs.
 
 package dense
 
@@ -16,7 +16,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	x := paramsOf(p)
 	x.words = bitWords(e)
 	if p.CCol {
-		p.Epilogue = p.Epilogue.Turned()
+		p.Epilogue = p.Epilogue.Transposed()
 	}
 	x.store = p.StoreWord()
 	if isLanes(v) {
@@ -33,7 +33,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	s := split(v, x, p.Caps)
 	if s.transposed() {
 		x = x.transposed()
-		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Turned()}.StoreWord()
+		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Transposed()}.StoreWord()
 	}
 	x.across, x.whole, x.splits = s.across, uint32(min(s.whole, 1<<32-1)), s.splits
 	groups, err := s.grid()
@@ -49,7 +49,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return l, nil
 }
 
-// check is spec.Problem.Check; transposed tiles take a column-major B too.
+// check is spec.Problem.Check, but kernels that compute Cᵀ also take a column-major B.
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if v.Kind == transposedKind && !p.CCol {
 		any := *v
@@ -67,14 +67,14 @@ func form(v *spec.Variant, p spec.Problem) *spec.Variant {
 	return v.For(p)
 }
 
-// transposed returns the parameters of Cᵀ, of a row-major C.
+// transposed returns the parameters of a kernel that computes Cᵀ for a row-major C.
 func (x params) transposed() params {
 	x.rows, x.n = x.n, x.rows
 	x.order |= cBit
 	return x
 }
 
-// paramsOf returns what a problem says of the parameters.
+// paramsOf returns the parameters that a problem determines.
 func paramsOf(p spec.Problem) params {
 	x := params{
 		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
@@ -90,7 +90,7 @@ func paramsOf(p spec.Problem) params {
 	return x
 }
 
-// suited returns the tile that a problem takes.
+// suited returns the variant with the tile for a problem.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	if isLanes(v) {
 		if s := lanesFor(v, paramsOf(p), p.Caps); s != nil {
@@ -101,21 +101,20 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	return share(v, paramsOf(p), p.Caps).variant
 }
 
-// shared is how tiles are shared out: see work_tiles.cuh and stream_k.cuh. A tile is the block of C that a cluster
-// computes: in hopper_split_k.cu by parts of its sum, or two tiles of blocks side by side.
+// shared is how tiles are divided among CTAs: see work_tiles.cuh and stream_k.cuh. If there are clusters, a tile is the
+// block of C that a cluster computes.
 type shared struct {
 	variant    *spec.Variant
-	blocks     uint32 // of a cluster
-	across     uint32 // tiles side by side
+	blocks     uint32 // CTAs of a cluster
+	across     uint32 // tiles in a row of tiles
 	tiles      int64
 	whole      int64  // tiles that are not split
-	splits     uint32 // 0: clusters share the steps of the others evenly
-	atOnce     int64  // blocks or clusters that run at once
-	persistent bool   // these take work items in turn
+	splits     uint32 // of each of the others; 0: clusters share the steps of these equally (stream-K)
+	atOnce     int64  // CTAs or clusters that run at the same time
+	persistent bool   // each of these takes one work tile after another
 }
 
-// share picks the tile that takes least, for a variant that stands for several, and the parts that its tiles are cut
-// into.
+// share returns the division of least cost, among all tiles of the variants that v stands for.
 func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	if w := wider(v); w != nil && w.Met(caps) {
 		if s := split(w, x, caps); s.tiles >= int64(caps.Units) {
@@ -137,32 +136,32 @@ func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	return best
 }
 
-// split cuts the tiles that do not fill the device by themselves.
+// split returns how a variant's tiles are divided: those of the last round are split if they leave CTAs idle.
 func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	t, ok := tileOf(v)
 	if !ok || !t.hopper {
 		t.down, t.across = 1, 1
 	}
-	if t.turned {
+	if t.transposed {
 		x = x.transposed()
 	}
 	rows, cols := sides(v)
-	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, cols*t.across), splits: 1,
-		persistent: ok && t.hopper && t.parts == 0}
+	s := shared{variant: v, blocks: t.down * t.across * max(1, t.splits), across: spec.Ceil(x.n, cols*t.across), splits: 1,
+		persistent: ok && t.hopper && t.splits == 0}
 	s.tiles = int64(spec.Ceil(x.rows, rows*t.down)) * int64(s.across)
 	s.whole = s.tiles
 	if !ok || s.tiles == 0 {
 		return s
 	}
 	s.atOnce = int64(max(1, min(caps.Units, mostBlocks)/int(s.blocks)) * t.resident)
-	if s.blocks > 2 { // some multiprocessors are left over where clusters must not reach beyond a group of them
+	if s.blocks > 2 { // A cluster is within one group of multiprocessors, so some of these stay idle.
 		s.atOnce = max(1, s.atOnce*8/9)
 	}
-	if t.parts > 0 {
+	if t.splits > 0 {
 		return s
 	}
 	rest := s.tiles % s.atOnce
-	if rest == 0 || t.turned {
+	if rest == 0 || t.transposed {
 		return s
 	}
 	if n := uint32(min(s.atOnce/rest, mostSplits, int64(x.cols/(depth*leastSteps)))); n > 1 {
@@ -174,8 +173,9 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	return s
 }
 
-// suits tells whether clusters may share steps evenly: few of them should share a tile, and not nearly as many as there
-// are tiles; and stream_k.cuh counts steps in 32 bits. (hopper.cu with such shares took as long or longer.)
+// suits reports whether stream-K is worth considering, given the tiles of the last round: they should be neither too
+// few nor nearly as many as clusters; and stream_k.cuh counts steps in 32 bits. (hopper.cu with stream-K was not
+// faster.)
 func (s *shared) suits(x params, rest int64) bool {
 	t, _ := tileOf(s.variant)
 	steps := int64(spec.Ceil(x.cols, depth))
@@ -183,8 +183,8 @@ func (s *shared) suits(x params, rest int64) bool {
 		steps*(s.tiles-s.whole) < (1<<32)/(s.atOnce+1)
 }
 
-// shareSteps has clusters share the steps of tiles evenly: of those that are left over where all have had as many, or
-// of all tiles where each would have one.
+// shareSteps returns the division by stream-K: clusters share equally the steps of the tiles of the last round, or of
+// all tiles if there are fewer than two rounds.
 func (s *shared) shareSteps() shared {
 	even := *s
 	even.whole, even.splits = s.tiles-s.tiles%s.atOnce, 0
@@ -194,36 +194,36 @@ func (s *shared) shareSteps() shared {
 	return even
 }
 
-// transposed tells that tiles are of Cᵀ and C is row-major.
+// transposed reports whether the kernel computes Cᵀ for a row-major C.
 func (s *shared) transposed() bool {
 	t, _ := tileOf(s.variant)
-	return t.turned
+	return t.transposed
 }
 
-// wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or the sum would be
-// split although there are tiles for all multiprocessors.
+// wasteful reports whether a tile is not worth considering: half of it or more would be past C, or K would be split
+// although there are tiles for all multiprocessors.
 func (s *shared) wasteful(x params) bool {
 	t, _ := tileOf(s.variant)
-	if t.turned {
+	if t.transposed {
 		rows := t.rows * t.down
 		return x.n <= rows/2 || x.n > rows && x.n <= rows*3/2
 	}
-	return t.hopper && t.cols > 16 && x.n <= t.cols/2 || t.parts > 0 && s.tiles > s.atOnce*int64(3-min(2, t.parts))
+	return t.hopper && t.cols > 16 && x.n <= t.cols/2 || t.splits > 0 && s.tiles > s.atOnce*int64(3-min(2, t.splits))
 }
 
-// mostSplits is how many parts a sum has at most.
+// mostSplits is the most splits of a sum.
 const mostSplits = 8
 
-// leastSteps is how many times `depth` places of the sum a part has at least.
+// leastSteps is the least steps of depth values of k in a split.
 const leastSteps = 4
 
-// items returns the number of work items.
+// items returns the number of work tiles.
 func (s *shared) items() int64 { return s.whole + (s.tiles-s.whole)*int64(s.splits) }
 
-// even tells that clusters share the steps of some tiles.
+// even reports whether clusters share the steps of some tiles equally (stream-K).
 func (s *shared) even() bool { return s.splits == 0 }
 
-// grid lays blocks out: one for each work item, or as many as run at once.
+// grid returns the grid: a CTA or cluster for each work tile, or as many as run at the same time.
 func (s *shared) grid() ([3]uint32, error) {
 	if s.even() {
 		return [3]uint32{uint32(s.atOnce) * s.blocks, 1, 1}, nil
@@ -231,7 +231,7 @@ func (s *shared) grid() ([3]uint32, error) {
 	if s.persistent {
 		return [3]uint32{uint32(min(s.items(), s.atOnce)) * s.blocks, 1, 1}, nil
 	}
-	if s.blocks > 1 || s.variant.Maps > 0 { // clusters' grids are one line
+	if s.blocks > 1 || s.variant.Maps > 0 { // a grid of clusters has one dimension
 		if n := s.tiles * int64(s.blocks); n > 1<<31-1 {
 			return [3]uint32{}, fmt.Errorf("%d workgroups exceed %d: %w", n, 1<<31-1, backend.ErrUnsupported)
 		}
@@ -240,22 +240,22 @@ func (s *shared) grid() ([3]uint32, error) {
 	return spec.Fold(s.items(), 1)
 }
 
-// workspace is the bytes of the sums of parts.
+// workspace returns the bytes of partial sums.
 func (s *shared) workspace() int64 {
-	parts := (s.tiles - s.whole) * int64(s.splits)
+	partial := (s.tiles - s.whole) * int64(s.splits)
 	switch {
 	case s.even():
-		parts = s.atOnce
+		partial = s.atOnce
 	case s.splits < 2:
 		return 0
 	}
-	const pair = 16 // columns that are added up together: split_k.cuh
+	const pair = 16 // columns that are added together: split_k.cuh
 	rows, cols := sides(s.variant)
-	return 4 * parts * int64(s.blocks) * int64(rows) * int64(max(pair, cols))
+	return 4 * partial * int64(s.blocks) * int64(rows) * int64(max(pair, cols))
 }
 
-// maps describes both operands to the variants that copy them by tensor maps, each block bringing a part of what it
-// shares with its neighbours: L, then R (see gemm.cuh).
+// maps returns the tensor maps of both operands, L and then R (gemm.cuh), for variants that need them. Each CTA of a
+// cluster copies a share of what it needs in common with others.
 func (s *shared) maps(x params) []backend.TileMap {
 	if s.variant.Maps == 0 {
 		return nil
@@ -270,7 +270,8 @@ func (s *shared) maps(x params) []backend.TileMap {
 		tileMap(b, x.n, x.cols, x.ldb, x.order&bBit != 0, t.cols, t.down)}
 }
 
-// tileMap describes an operand of `lines` lines, of k elements each: one of `share` blocks brings a part of a tile.
+// tileMap returns the tensor map of an operand of `lines` lines of k elements. Each of `share` CTAs copies a share of a
+// tile.
 func tileMap(arg int, lines, k, ld uint32, along bool, tile, share uint32) backend.TileMap {
 	if along {
 		return backend.TileMap{Arg: arg, Rows: max(1, lines), Cols: max(1, k), Pitch: max(align, ld), TileRows: tile / share,
@@ -280,5 +281,5 @@ func tileMap(arg int, lines, k, ld uint32, along bool, tile, share uint32) backe
 		TileCols: slab(tile)}
 }
 
-// slab is how many lines of a tile lie side by side in shared memory where they lie across.
+// slab returns the lines of a slab of a tile that lies across (hopper.cuh).
 func slab(lines uint32) uint32 { return min(64, lines) }

@@ -1,16 +1,16 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A dense with values of 8 bits and scales (formats.Quantised), B of f16
 // or bf16, sums in f32, by wgmma on compute capability 9.0.
-// Tile: a CTA computes (ROWS × COLS), a consumer warpgroup (64 × COLS). Clusters take work tiles in turn, or share the
-// last tiles' steps evenly (stream-K, stream_k.cuh).
-// Data movement: as hopper.cu, but A's codes go from shared memory to registers, where they become the instructions'
-// left operand. A stage is SCALE_COLS of k, whose sums are multiplied by their scales and added to the totals. B is
+// Tile: a CTA computes (ROWS × COLS), a consumer warpgroup (64 × COLS). Clusters take one work tile after another, or
+// share the last tiles' steps equally (stream-K, stream_k.cuh).
+// Data movement: as hopper.cu, but A's codes go from shared memory to registers, where they are widened to operand A. A
+// stage is SCALE_COLS columns of A, whose partial sums are multiplied by their scales and added to totals. B is
 // row-major.
-// Bound by: the bytes of A for few columns, conversion of codes else.
+// Bound by: the bytes of A for few columns, else the conversion of codes.
 //
-// A lies in tiles (64 × SCALE_COLS), those of the same rows one after the other, of BLOCK bytes each: chunk c of lane l
-// of four warps has 16 bytes at 2048·c + 16·l, for k of 32·c to 32·c + 31, and warp w has rows 16·w to 16·w + 15. With
-// l mod 32 = 4·g + q they are for 16 of k each, eight bytes: of rows g and g + 8 by turns k = 2q and 2q + 1, then 2q +
-// 8 and 2q + 9. Behind all tiles are the scales, 64 for each.
+// A is stored in tiles (64 × SCALE_COLS) of BLOCK bytes; the tiles of the same rows follow each other. In a tile, chunk
+// c of thread l of a warpgroup is 16 bytes at 2048·c + 16·l. It has k from 32·c to 32·c + 31; warp w has rows 16·w to
+// 16·w + 15. With l mod 32 = 4·g + q, each 8 bytes of a chunk are for 16 of these k: for rows g and g + 8 alternately k
+// = 2q and 2q + 1, then 2q + 8 and 2q + 9. Behind all tiles are the scales, 64 for each tile.
 //
 // Constants: ENTRY, ELEM (half.cuh), QUANT (quantised.cuh), ROWS = 128, COLS (8, 16, 32, 64 or 128), STAGES,
 // CLUSTER_ROWS, BAND, MOST_BLOCKS. Dynamic shared memory: STAGES stages of STAGE_BYTES, and 512 bytes.
@@ -22,39 +22,39 @@
 #include "../include/quantised.cuh"
 
 #define THREADS 384
-#define DEPTH SCALE_COLS // places k of a stage
-#define BLOCK (64 * DEPTH) // bytes
+#define DEPTH SCALE_COLS // values of k in a stage
+#define BLOCK (64 * DEPTH) // bytes of a tile of A
 #define L_BYTES (ROWS / 64 * BLOCK)
 #define SLAB (DEPTH * 128) // bytes of 64 columns of B
-#define WIDE (COLS < 64 ? COLS : 64) // columns of a slab
+#define WIDE (COLS < 64 ? COLS : 64) // columns of a slab of B
 #define R_SLAB (DEPTH * 2 * WIDE)
 #define R_BYTES (COLS / WIDE * R_SLAB)
-#define ACROSS (COLS < 16 ? 2 : COLS / 8) // tiles of 8 columns, an even number
-#define CHAINS (COLS <= 32 ? 2 : 1) // sums that instructions add to by turns, as each waits for the one before
-#define PREFETCH \
-    (COLS < \
-     128) // codes are converted while those before are multiplied: with more columns there are no registers for that
+#define ACROSS (COLS < 16 ? 2 : COLS / 8) // fragments of 8 columns in a tile, at least two
+#define CHAINS (COLS <= 32 ? 2 : 1) // accumulators that take turns, because an instruction waits for the one before
+// PREFETCH: codes are converted while those before are multiplied. With 128 columns there are no registers for that.
+#define PREFETCH (COLS < 128)
 #define STAGE_BYTES (L_BYTES + R_BYTES)
 
-#define SUM_BYTES (128 * ACROSS * 16) // of four warps
+#define SUM_BYTES (128 * ACROSS * 16) // of a warpgroup
 
 static_assert(16 * STAGES + 16 <= 256, "barriers and, from 256 on, a tensor map behind the stages");
 static_assert(2 * SUM_BYTES <= STAGES * STAGE_BYTES, "sums land where stages were");
 
 static_assert(2 * MOST_BLOCKS <= MOST_SPLIT_SLOTS, "each group of four warps adds up by itself");
 
-// Each CTA's tensor map of B. Launches of a module follow each other.
+// Each CTA's tensor map of B. (Launches of one module run one after the other.)
 __device__ TileMap maps[MOST_BLOCKS];
 
-// Weights is A.
+// Weights finds the elements of A: tiles and scales.
 struct Weights {
     const unsigned char *blocks;
-    u32 groups, steps; // of 64 rows, of DEPTH places
+    u32 groups, steps; // tiles along the rows, and along the columns
     const float *scales;
 
     __device__ __forceinline__ Weights(const void *a, const Params &p)
         : blocks((const unsigned char *)a), groups((p.rows + 63) / 64), steps(p.cols / DEPTH + (p.cols % DEPTH != 0)),
           scales((const float *)(blocks + (u64)groups * steps * BLOCK)) {}
+    // block returns the number of the tile that has a row and a step.
     __device__ __forceinline__ u64 block(u32 row, u32 step) const {
         return (u64)min(row / 64, groups - 1) * steps + step;
     }
@@ -68,7 +68,7 @@ struct Weights {
     }
 };
 
-// An output from the entries of A, one after the other: see gemm.cuh's Recompute.
+// QuantisedRecompute computes an output again from the entries of A alone: see gemm.cuh's Recompute.
 struct QuantisedRecompute {
     Weights a;
     const Elem *b;
@@ -85,9 +85,10 @@ struct QuantisedRecompute {
     }
 };
 
+// Work is a CTA's place in the grid, and its work tiles.
 struct Work {
-    u32 rank; // of the block in its cluster
-    u32 high, wide; // tiles of clusters
+    u32 rank; // of the CTA in its cluster
+    u32 high, wide; // C in cluster tiles: rows, columns
     StreamK schedule;
     const Params &p;
 
@@ -96,14 +97,15 @@ struct Work {
           wide((p.n + COLS - 1) / COLS), schedule(blockIdx.x / CLUSTER_ROWS, gridDim.x / CLUSTER_ROWS, high * wide,
                                                   p.cols / DEPTH + (p.cols % DEPTH != 0), p),
           p(p) {}
-    // at finds the block's tile of C.
+    // at finds the first row and column of the CTA's tile.
     __device__ __forceinline__ void at(const WorkTile &x, u32 &row, u32 &col) const {
         u32 band = x.tile / (high * BAND), in = x.tile % (high * BAND), of = min(wide - band * BAND, BAND);
         row = (in / of * CLUSTER_ROWS + rank) * ROWS, col = (band * BAND + in % of) * COLS;
     }
 };
 
-// Shared memory: stages, a barrier each for copies that have come and for stages that have been read.
+// Pipeline finds the stage buffers in shared memory, and for each a barrier "full" for its copies and "empty" for its
+// readers.
 struct Pipeline {
     u32 stages, full, empty;
 
@@ -118,9 +120,9 @@ struct Pipeline {
     }
 };
 
-// copy_all: body of the two producer threads, one for A and one for B. The first also sets the bytes that the barrier
-// expects. A stage is free once all groups of the cluster have read it. Slabs of B past the matrix are not loaded:
-// their results are never stored. Each CTA multicasts its share of B.
+// copy_all: body of the two producer threads, of A if LEFT, else of B. The first also sets how many bytes a stage's
+// barrier expects. A stage is free when all consumer warpgroups of the cluster have read it. Slabs of B past the matrix
+// are not loaded, because their results are not stored. Each CTA multicasts its share of B.
 template <bool LEFT>
 __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w, const Weights &a,
                                          const TileMap *map) {
@@ -149,7 +151,7 @@ __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w
     }
 }
 
-// A warpgroup's state of the pipeline.
+// PipelineState is a warpgroup's position in the pipeline: a stage, and the parity of its barriers to wait for.
 struct PipelineState {
     u32 stage, parity;
 };
@@ -163,11 +165,12 @@ __device__ __forceinline__ uint4 shared_chunk(u32 at) {
     return x;
 }
 
-// Left is a group's part of a stage of A, as the instructions' left operand, and the scales of its rows.
+// Left is a warpgroup's rows of a stage of A as operand A, and the scales of the lane's two rows.
 struct Left {
     u32 x[DEPTH / 16][4];
     float scale[2];
 
+    // take converts the codes at address `bytes`.
     __device__ __forceinline__ void take(u32 bytes, const Weights &a, u32 row, u32 step) {
         scale[0] = a.scale(row, step), scale[1] = a.scale(row + 8, step);
 #pragma unroll
@@ -181,7 +184,7 @@ struct Left {
     }
 };
 
-// sum adds a piece's products to a group's sums, from row `row` of its tile on.
+// sum adds the products of a work tile to a warpgroup's totals. `row` is the warpgroup's first row.
 __device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Pipeline &pipeline, PipelineState &at,
                                     const WorkTile &x, const Weights &a, u32 row, u32 group) {
     u32 lane = threadIdx.x % 128, mine = row + lane / 32 * 16 + lane % 32 / 4,
@@ -196,7 +199,7 @@ __device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Pipeline 
     };
     auto multiply = [&](const Left &l, Left &next, u32 k) {
         u32 stage = before;
-        u64 from = r + stage * (STAGE_BYTES >> 4); // addresses are in 16 bytes
+        u64 from = r + stage * (STAGE_BYTES >> 4); // descriptors count units of 16 bytes
         float acc[CHAINS][COLS / 8][4];
         wgmma_fence();
 #pragma unroll
@@ -210,7 +213,7 @@ __device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Pipeline 
 #pragma unroll
         for (u32 c = 0; c < CHAINS; c++) wgmma_hold(acc[c]);
         if (lane < CLUSTER_ROWS)
-            barrier_arrive(pipeline.empty + 8 * stage, lane); // the stage is free: a thread says so to each block
+            barrier_arrive(pipeline.empty + 8 * stage, lane); // the stage is free: one thread arrives at each CTA
 #pragma unroll
         for (u32 c = 0; c < CHAINS; c++)
 #pragma unroll
@@ -227,7 +230,7 @@ __device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Pipeline 
     }
 }
 
-// multiply is the work of group 0 or 1 of four warps.
+// multiply: body of consumer warpgroup `group` (0 or 1).
 __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w, const Weights &a, u32 group, Dest to,
                                          float *work, QuantisedRecompute recompute) {
     PipelineState at = {0, 0};

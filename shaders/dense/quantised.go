@@ -1,5 +1,5 @@
-// Quantised matrices: 8-bit values, with a scale for each row and 128 columns; all elements are stored, or zeros filled
-// in.
+// Quantised matrices: 8-bit values, with a scale for each row and 128 columns. Matrices that do not store all elements
+// are filled with zeros.
 
 package dense
 
@@ -23,7 +23,7 @@ const (
 	quantisedCols = 128
 )
 
-// quantisedPlaces are the numbers of the places of a group of columns.
+// quantisedPlaces has the numbers 0, 1, 2 and so on of the columns that share a scale.
 var quantisedPlaces = func() (p [formats.ScaleCols]uint32) {
 	for k := range p {
 		p[k] = uint32(k)
@@ -34,8 +34,8 @@ var quantisedPlaces = func() (p [formats.ScaleCols]uint32) {
 // The bytes of a row of a quantised A are a multiple of byteAlign.
 const byteAlign = 16
 
-// packQuantised lays out the values row after row, a multiple of 16 bytes each, and the scales behind them. Where
-// elements are not stored zeros are filled in.
+// packQuantised packs the values by rows, each a multiple of 16 bytes long, and the scales behind them. Elements that
+// are not stored become zeros.
 func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	stats, items, err := measureQuantised(a.Rows, a.Cols, v)
 	if err != nil {
@@ -68,7 +68,7 @@ func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) 
 	return e, nil
 }
 
-// layRows lays out rows lo to hi-1.
+// layRows packs rows lo to hi-1.
 func layRows(a *formats.Quantised, lo, hi int, data []byte) {
 	ld, groups := spec.Ceil(a.Cols, byteAlign)*byteAlign, a.Groups()
 	for i := lo; i < hi; i++ {
@@ -111,7 +111,8 @@ func quantisedVariants() []*spec.Variant {
 	return vs
 }
 
-// quantisedScratch is the sums of one workgroup; of a group of columns, eight rows of A, by places; and a row of C.
+// quantisedScratch is the memory of one workgroup: its sums, eight rows of A for the columns of a scale, and a row of
+// C.
 type quantisedScratch struct {
 	acc  [quantisedRows * quantisedCols]float32
 	left [formats.ScaleCols * simd.PanelRows]float32

@@ -1,4 +1,4 @@
-// Quantised matrices on CUDA: quantised.cu, its tiles, and A as it reads it.
+// Quantised matrices on CUDA: the variants of quantised.cu, and its packing of A.
 
 package dense
 
@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// quantisedCUDA is the variants of quantised.cu. Each runs the tile that suits a problem, but those that are named
-// after one.
+// quantisedCUDA is the variants of quantised.cu: for each type one that picks the tile for the problem, and one for
+// each tile.
 var quantisedCUDA = func() (vs []*spec.Variant) {
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
@@ -40,13 +40,13 @@ var quantisedCUDA = func() (vs []*spec.Variant) {
 	return vs
 }()
 
-// Sizes of the blocks that quantised.cu reads A in.
+// Sizes of the tiles in which quantised.cu reads A.
 const (
 	blockRows  = 64
 	blockBytes = blockRows * formats.ScaleCols
 )
 
-// layBlocks lays out rows lo to hi-1, a block of them, as quantised.cu says.
+// layBlocks packs rows lo to hi-1, at most blockRows, in the order that quantised.cu describes.
 func layBlocks(a *formats.Quantised, lo, hi int, data []byte) {
 	groups, steps, group := spec.Ceil(a.Rows, blockRows), a.Groups(), lo/blockRows
 	blocks := data[group*steps*blockBytes:][:steps*blockBytes]

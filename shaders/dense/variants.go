@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// The tile of a workgroup, in rows and columns, on GPUs; and its invocations where there are no matrix units.
+// The rows and columns of a workgroup's tile on GPUs, and the invocations of a workgroup without matrix units.
 const (
 	tile  = 64
 	local = 128
@@ -22,10 +22,10 @@ const (
 
 var types = []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
 
-// units are those that there is a variant of coop.comp for.
+// units are the matrix units with variants of coop.comp.
 var units = []spec.MatrixUnit{spec.NVIDIA, spec.Turing, spec.AMD32, spec.AMD64, spec.Intel16, spec.Intel8, spec.MesaCPU}
 
-// coops is the variants for cooperative matrices: the first of a unit's runs the other one where there is work enough.
+// coops is the variants of coop.comp, two for each unit. If there is enough work, the second replaces the first: wider.
 var coops = func() (vs []*spec.Variant) {
 	for _, u := range units {
 		vs = append(vs, coop(u, false), coop(u, true))
@@ -33,7 +33,7 @@ var coops = func() (vs []*spec.Variant) {
 	return vs
 }()
 
-// wider returns the variant with a larger tile that one of coops may run instead; nil if there is none.
+// wider returns the variant with a larger tile that may replace one of coops, or nil.
 func wider(v *spec.Variant) *spec.Variant {
 	for i, x := range coops[:len(coops)-1] {
 		if x.Name == v.Name && x.Sub == v.Sub && x.Tile.Rows == tile {
@@ -70,23 +70,24 @@ func variants() []*spec.Variant {
 // square is the tile of the kernels on scalar units.
 var square = spec.Tile{Rows: tile, Cols: tile}
 
-// tiles are the constants of a tile.
+// tiles returns the constants of a tile.
 func tiles() []spec.Const { return []spec.Const{spec.Define("ROWS", tile), spec.Define("COLS", tile)} }
 
-// coop is coop.comp on a matrix unit, whose subgroups, two side by side or four, have a part of the tile each.
+// coop returns the variant of coop.comp for a matrix unit. Along a row of the tile there are two subgroups, or four if
+// it is wide.
 func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
-	side, subs, beside, name := uint32(tile), uint32(4), uint32(2), "coop.spv"
+	side, subs, across, name := uint32(tile), uint32(4), uint32(2), "coop.spv"
 	switch {
 	case wide:
-		side, subs, beside, name = 2*tile, 8, 4, "coop_wide.spv"
-	case u == spec.MesaCPU: // which compiles half the code for twice the subgroups
+		side, subs, across, name = 2*tile, 8, 4, "coop_wide.spv"
+	case u == spec.MesaCPU: // with twice the subgroups it compiles half the code
 		subs = 8
 	}
 	v := u.Variant(fmt.Sprintf("vulkan_%v", u), subs, 16*4*side*(32/8+1), spec.Variant{ // see coop.comp
 		Consts: []spec.Const{
 			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K},
 			{Name: "SUBS", ID: 4, Value: subs},
-			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("BESIDE", beside),
+			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("SUBS_ACROSS", across),
 		},
 		Unit:     spec.Unit{Source: "coop.comp", Blob: name},
 		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(side), Cols: int(side)},
@@ -107,7 +108,7 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 // quants are the kinds of quantised values.
 var quants = []dtype.Type{dtype.S8, dtype.E4M3}
 
-// quantise makes a variant of the scalar kernels one for quantised values.
+// quantise changes a variant of the scalar kernels to one for quantised values.
 func quantise(v *spec.Variant, kind dtype.Type) *spec.Variant {
 	v.Name = fmt.Sprintf("%s_%v_%v", strings.TrimSuffix(v.Name, "_"+v.In.String()), kind, v.In)
 	v.Quant, v.AnyOrder = kind, false

@@ -1,5 +1,5 @@
-// The variants for Vulkan whose operands are made lane by lane: tiles for many columns, whose sums are cut where there
-// are few of them, and one that streams A for few columns.
+// The variants for Vulkan devices of known fragment layout: lanes.comp for many columns, with split-K if there are few
+// tiles, and few.comp for few columns.
 
 package dense
 
@@ -11,12 +11,12 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// vulkanTile is a tile of lanes.comp or few.comp. What it costs is in the device model: see costs.go.
+// vulkanTile is a tile of lanes.comp or few.comp. Its costs are in the device model: see costs.go.
 type vulkanTile struct {
 	name       string
 	rows, cols uint32
-	down       uint32 // operations of 16 rows of a subgroup
-	subs       uint32 // few.comp: subgroups, which share the sum; 0: lanes.comp
+	down       uint32 // lanes.comp: operations of 16 rows of a subgroup
+	subs       uint32 // few.comp: subgroups, which split K; 0: lanes.comp
 	resident   int    // workgroups of a multiprocessor
 }
 
@@ -28,14 +28,14 @@ var vulkanTiles = []vulkanTile{
 	{name: "n256", rows: 128, cols: 256, down: 4, resident: 1},
 }
 
-// vulkanOrder says how operands lie: B and C row-major, B column-major, C column-major. Both column-major are as the
-// second.
+// vulkanOrder says which operands are K-major: for B and C row-major, for B column-major, for C column-major. If both
+// are column-major, it is the second.
 type vulkanOrder struct {
 	name        string
-	left, right bool // along the sum
+	left, right bool // K-major
 }
 
-var vulkanOrders = []vulkanOrder{{"", true, false}, {"_along", true, true}, {"_turned", false, true}}
+var vulkanOrders = []vulkanOrder{{"", true, false}, {"_along", true, true}, {"_transposed", false, true}}
 
 // vulkans is the variants.
 var vulkans = func() (vs []*spec.Variant) {
@@ -78,7 +78,7 @@ func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 	return v
 }
 
-// adder is lanes.comp where it adds up parts.
+// adder returns the variant of lanes.comp that adds partial sums.
 func adder() *spec.Variant {
 	v := vulkanTiles[len(vulkanTiles)-1].variant(vulkanOrders[0])
 	v.Name += "_add"
@@ -87,10 +87,10 @@ func adder() *spec.Variant {
 	return v
 }
 
-// addLocal is its invocations.
+// addLocal is the number of its invocations.
 const addLocal = 128
 
-// isLanes tells whether a variant is one of vulkans that may be asked for.
+// isLanes reports whether a variant is of lanes.comp or few.comp.
 func isLanes(v *spec.Variant) bool { return v.Kind == lanesKind || v.Kind == fewKind }
 
 // anyLanes is the variant that picks a tile for the problem.
@@ -100,7 +100,7 @@ var anyLanes = func() *spec.Variant {
 	return v
 }()
 
-// orderOf returns how the operands of a problem lie.
+// orderOf returns which operands of a problem are K-major.
 func orderOf(x params) vulkanOrder {
 	switch x.order {
 	case 0:
@@ -111,8 +111,8 @@ func orderOf(x params) vulkanOrder {
 	return vulkanOrders[1]
 }
 
-// lanesFor returns the tile that a problem takes where v was asked for, and how its sum is cut. Kernels count octets of
-// an operand, and those for few columns elements of B, by numbers below 2^31; nil: these do not do.
+// lanesFor returns the tile of v for a problem, and its splits. It returns nil if an operand is too large: it must have
+// less than 2^31 octets, and for few.comp B less than 2^31 elements.
 func lanesFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 	order, a, b := orderOf(x), int64(x.rows)*int64(x.lda), int64(x.cols)*int64(x.ldb)
 	if x.order&cBit != 0 {

@@ -1,11 +1,11 @@
-// Warpgroup matrix instructions with 8 to 256 columns, operands lying along the sum or across it.
+// wgmma with 8 to 256 columns and operands that lie along or across (hopper.cuh).
 
 #pragma once
 #include "../include/hopper.cuh"
 
-// wgmma_sum is d += l·r of 64×N×16 by four warps, N being 8 times d's first size. LT and RT tell that an operand lies
-// across: k after k (hopper.cuh's swizzled). Else it lies along: line after line of 64 places k, described likewise,
-// without a slab.
+// wgmma_sum computes d += l·r for 64×N×16 by four warps, where N is 8 times d's first dimension. LT and RT are 1 if l
+// and r lie across: then a descriptor is of rows of constant k (swizzled in ../include/hopper.cuh). Else they lie
+// along: it is of lines of 64 values of k each, made likewise, and the distance of slabs does not matter.
 #define WGMMA_OF(N, TYPE, L, R, LT_, RT_) \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N \
                  "}, %" #L ", %" #R ", 1, 1, 1, %" #LT_ ", %" #RT_ ";" \
@@ -16,9 +16,9 @@
                  "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #R ", %" #ADD_ ", 1, 1, 1;" \
                  : SUMS_##N \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(r), "n"(ADD))
-// wgmma_left is wgmma_sum with l in registers, as mma's first operand, warp w having rows 16w to 16w + 15, and r
-// across. It reads the registers of a as it runs: they are not to be written before it is waited for. Without ADD it is
-// d = l·r.
+// wgmma_left is wgmma_sum with l in registers, in the layout of mma's operand A, where warp w has rows 16w to 16w + 15;
+// r lies across. It reads the registers of a while it runs: they must not be written before wgmma_wait. Without ADD it
+// computes d = l·r.
 #define WGMMA_LEFT(N, A0, A1, A2, A3, R, ADD_) \
     template <int T, int ADD> \
     __device__ __forceinline__ void wgmma_left(float(&d)[N / 8][4], const u32(&a)[4], u64 r) { \

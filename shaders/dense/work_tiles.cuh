@@ -1,8 +1,8 @@
-// Work tiles: tiles of C, of which the last may be split along K. A tile is that of a cluster, if there are clusters.
+// Work tiles: tiles of C, the last of them perhaps split along K. If there are clusters, a tile is a cluster's.
 //
 // Each of the first p.whole tiles is one work tile. Each of the others becomes p.splits work tiles with consecutive
-// numbers, which run at the same time. Each writes its partial sums to the workspace, waits for the others, and adds all
-// partial sums of some columns of the tile, in the order of K (split_k.cuh).
+// numbers, which run at the same time. Each writes its partial sums to the workspace, waits for the others, and adds
+// all partial sums of some columns of the tile, in the order of K (split_k.cuh).
 
 #pragma once
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Blocks of dense products, by which the kernels multiply that unpack many rows at once.
+// Blocks of dense products. Kernels that unpack many rows at once multiply with them.
 
 package host
 
@@ -7,16 +7,17 @@ import (
 	"github.com/spmmrun/spmm/internal/simd"
 )
 
-// A block's sizes: the rows and columns of its sums, and the terms of a sum at a time, which a core's caches hold.
+// A block's sizes: the rows and columns of its sums, and the values of k that are multiplied at a time. A core's caches
+// hold them.
 const (
 	BlockRows  = 64
 	BlockCols  = 128
 	BlockDepth = 256
 
-	turnedCols = 32 // columns, at most, whose sums lie column by column
+	transposedCols = 32 // columns, at most, whose sums lie column by column
 )
 
-// places are the numbers of the places.
+// places has the numbers 0, 1, 2 and so on.
 var places = func() (p [BlockDepth]uint32) {
 	for k := range p {
 		p[k] = uint32(k)
@@ -24,23 +25,23 @@ var places = func() (p [BlockDepth]uint32) {
 	return p
 }()
 
-// Block is the sums of a block of a product, row by row in panels of simd.VectorRows. Sums are taken in the order of
-// the places.
+// Block is the sums of a block of a product, by rows in panels of simd.VectorRows. Sums are taken in the order of k.
 type Block[T formats.Value] struct {
 	loops Loops[T]
 	n     int // columns
 	lines int // of them, those whose sums lie row by row
 	depth int // places of the right operand
 
-	// The right operand's columns: those in lines, as they are or, if that is nil, in f32; and the others in f32.
-	b                    []T
-	wide                 []float32
-	turned               []float32
-	ld, ldWide, ldTurned int
+	// The right operand: its first `lines` columns in b or, if that is nil, in f32 in wide; the others in f32 in
+	// transposed.
+	b                        []T
+	wide                     []float32
+	transposed               []float32
+	ld, ldWide, ldTransposed int
 
 	right [BlockDepth * BlockCols]float32
 	rows  [BlockRows * BlockCols]float32
-	cols  [BlockRows / simd.VectorRows][turnedCols * simd.VectorRows]float32
+	cols  [BlockRows / simd.VectorRows][transposedCols * simd.VectorRows]float32
 	line  [BlockDepth * simd.Width]float32
 }
 
@@ -51,8 +52,8 @@ func (s *Block[T]) Start(l Loops[T], n int) {
 	clear(s.cols[:])
 }
 
-// Right takes count places of the right operand, at most BlockDepth: rows of b, ld elements apart, which are read until
-// the next call.
+// Right sets the next count rows of the right operand, at most BlockDepth: rows of b, ld elements apart. Block reads b
+// until the next call.
 func (s *Block[T]) Right(b []T, ld, count int) {
 	s.depth, s.b, s.ld = count, b, ld
 	others := Pad(s.n) - s.lines
@@ -60,15 +61,15 @@ func (s *Block[T]) Right(b []T, ld, count int) {
 		return
 	}
 	if f32, ok := any(b).([]float32); ok {
-		s.turned, s.ldTurned = f32[s.lines:], ld
+		s.transposed, s.ldTransposed = f32[s.lines:], ld
 		return
 	}
 	s.loops.Lines(s.right[:], others, b[s.lines:], ld, count, others)
-	s.turned, s.ldTurned = s.right[:], others
+	s.transposed, s.ldTransposed = s.right[:], others
 }
 
-// RightTurned is Right for an operand whose columns are lines of b, ld elements apart.
-func (s *Block[T]) RightTurned(b []T, ld, count int) {
+// RightTransposed is Right for a column-major operand: its columns are ld elements apart in b.
+func (s *Block[T]) RightTransposed(b []T, ld, count int) {
 	n := Pad(s.n)
 	for j := 0; j < n; j += simd.Width {
 		lines := min(simd.Width, s.n-j)
@@ -77,11 +78,11 @@ func (s *Block[T]) RightTurned(b []T, ld, count int) {
 		simd.Turn(s.right[j:], n, s.line[:], BlockDepth, simd.Width, count)
 	}
 	s.depth, s.b, s.wide, s.ldWide = count, nil, s.right[:], n
-	s.turned, s.ldTurned = s.right[s.lines:], n
+	s.transposed, s.ldTransposed = s.right[s.lines:], n
 }
 
-// Add multiplies a panel of the left operand, vectors of simd.VectorRows values for the first places of the right one,
-// and adds to the sums of panel p.
+// Add multiplies a panel of the left operand by the right one and adds the product to the sums of panel p. a has
+// simd.VectorRows values for each of the first values of k.
 func (s *Block[T]) Add(p int, a []float32) {
 	cols := places[:min(s.depth, len(a)/simd.VectorRows)]
 	a = a[:len(cols)*simd.VectorRows]
@@ -94,22 +95,22 @@ func (s *Block[T]) Add(p int, a []float32) {
 		}
 	}
 	if others := Pad(s.n) - s.lines; others > 0 {
-		simd.TurnedF32(s.cols[p][:others*simd.VectorRows], a, cols, s.turned, s.ldTurned, others)
+		simd.TurnedF32(s.cols[p][:others*simd.VectorRows], a, cols, s.transposed, s.ldTransposed, others)
 	}
 }
 
-// Row returns the sums of a row, which may be changed, and memory for as many more.
+// Row returns the sums of a row, which the caller may change, and scratch memory of the same length.
 func (s *Block[T]) Row(r int) (sums, tmp []float32) {
 	sums = s.rows[r*BlockCols:][:s.n]
-	turned := s.cols[r/simd.VectorRows][r%simd.VectorRows:]
+	transposed := s.cols[r/simd.VectorRows][r%simd.VectorRows:]
 	for j := range sums[min(s.n, s.lines):] {
-		sums[s.lines+j] = turned[simd.VectorRows*j]
+		sums[s.lines+j] = transposed[simd.VectorRows*j]
 	}
 	return sums, s.line[:s.n]
 }
 
-// Left brings count places of a panel of the left operand to vectors: lines of a, at most simd.VectorRows, ld elements
-// apart.
+// Left transposes count values of k of a panel of the left operand to vectors in dst. The panel has `lines` rows of a,
+// at most simd.VectorRows, ld elements apart.
 func (s *Block[T]) Left(dst []float32, a []T, ld, lines, count int) {
 	if lines < simd.VectorRows {
 		clear(dst[:count*simd.VectorRows])

@@ -2,8 +2,8 @@
 // in f32.
 // Tile: a workgroup computes (16 × COLS) for a run of a panel's blocks, a subgroup (16 × COLS/SUBS). Rows on TM,
 // columns of B on TN.
-// Data movement: a block's rows of B are gathered into shared memory in f16; its values are unpacked beside them to a
-// dense (BLOCK × 16), zeros where the pattern has no bit. The next block is prefetched to registers.
+// Data movement: a block's rows of B are gathered into shared memory in f16. Its values are unpacked next to them to a
+// dense matrix (BLOCK × 16), with zeros where the pattern has no bit. The next block is prefetched to registers.
 // Bound by: gathers of rows of B, then shared memory.
 //
 // ELEM = F16 multiplies f16 data. ELEM = F32 multiplies f32 data with as many significant bits as tf32, 11: each row of
@@ -14,8 +14,8 @@
 //	(2^-10 + 2^-22)·Σ|a|·|b| + 2^-28·(max|a|·Σ|b| + max|b|·Σ|a|) + that of summing in f32
 //
 // over the entries a of its row and the elements b that they meet, the maxima over the row of A and the column of B.
-// The second term is what f16's small range costs where units flush its subnormals: it is zero as long as no element is
-// less than 2^-28 of the largest in its row or column.
+// The second term is the cost of f16's small range where units flush its subnormals. It is zero as long as no element
+// is less than 2^-28 of the largest in its row or column.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -167,7 +167,7 @@ void put(uint h) {
 }
 
 void multiply(uint h) {
-    [[unroll]] for (uint k = 0; k < BLOCK; k += TK) {
+    for (uint k = 0; k < BLOCK; k += TK) {
         uint b = h * STAGE + k * B_ROW + gl_SubgroupID * (OCTETS / SUBS), v = h * STAGE + BLOCK * B_ROW + k * A_ROW;
         [[unroll]] for (uint r = 0; r < DOWN; r++) {
             OPERAND_A x;

@@ -43,8 +43,9 @@ __device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// quad is the place in 8 neighbouring quads of columns of the one that the instruction's column g is in. Those of even
-// columns make whole sectors of C, as do those of odd ones: they are what two stores write.
+// quad returns the number, among 8 neighbouring quads of columns of C, of the quad that the instruction's column g has.
+// The quads of even columns make whole sectors of C, and so do those of odd columns: one store writes the former,
+// another the latter.
 __device__ __forceinline__ u32 quad(u32 g) { return 0x65742130u >> (4 * g) & 7; }
 
 // staged reads a lane's elements of a staged row. (These instructions keep their order, so that few registers hold

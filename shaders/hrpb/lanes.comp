@@ -17,7 +17,7 @@
 //	(2^-10 + 2^-22)·Σ|a|·|b| + 2^-28·max|a|·Σ|b| + 2^-25·max|b|·Σ|a| + that of summing in f32
 //
 // over the entries a of its row and the elements b that they meet, the maxima over the row of A and the column of B.
-// All terms but the first are what f16's small range costs where units flush its subnormals.
+// All terms but the first are the cost of f16's small range where units flush its subnormals.
 
 #version 460
 #pragma use_vulkan_memory_model

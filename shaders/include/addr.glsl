@@ -1,5 +1,5 @@
-// 64-bit addresses as pairs of 32-bit words, for buffers of any size: an index into a buffer
-// reference is a signed 32-bit number, and 64-bit integers are a feature that devices may lack.
+// 64-bit addresses as pairs of 32-bit words, for buffers of any size. An index into a buffer reference is a signed
+// 32-bit number, and devices may lack 64-bit integers.
 
 #extension GL_EXT_buffer_reference_uvec2 : require
 

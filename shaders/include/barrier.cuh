@@ -1,4 +1,4 @@
-// Barriers in shared memory from compute capability 8.0 on, named by their address.
+// Barriers in shared memory, from compute capability 8.0 on. A barrier is given by its address.
 
 #pragma once
 

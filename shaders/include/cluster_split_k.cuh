@@ -15,9 +15,9 @@ __device__ __forceinline__ void prefetch(const TileMap *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// copies: body of the producer thread of an operand, with STAGES_OF_RING stages: it calls copy(stage's number, step)
-// for steps first to last - 1, each once all that read the stage before have arrived at its barrier, of those from
-// `empty` on.
+// copies: body of the producer thread of an operand, with STAGES_OF_RING stages. It calls copy(stage, step) for steps
+// first to last - 1, each when all readers of the stage's last step have arrived at its barrier; `empty` is the address
+// of the first barrier.
 template <int STAGES_OF_RING, class F> __device__ __forceinline__ void copies(u32 empty, u32 first, u32 last, F copy) {
     u32 stage = 0, parity = 1;
 #pragma unroll 1
@@ -28,8 +28,8 @@ template <int STAGES_OF_RING, class F> __device__ __forceinline__ void copies(u3
     }
 }
 
-// store_inside writes a warp's 16 rows of sums, pairs of tiles that are STRIDE columns apart, but for those from column
-// end on.
+// store_inside stores a warp's 16 rows of sums. They are pairs of tiles of 8 columns, STRIDE columns apart; columns
+// from `end` on are not stored.
 template <int STRIDE, int N, class P, class F>
 __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, u32 end,
                                              F recompute) {
@@ -37,13 +37,13 @@ __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const 
     if (!store_plain<STRIDE>(sums, to, p, row, col, end)) store_sums<STRIDE>(sums, to, p, row, col, end, recompute);
 }
 
-// map_to_cta is an address of another block of the cluster: what lies there at `at`.
+// map_to_cta returns the address of `at` in the shared memory of CTA number `block` of the cluster.
 __device__ __forceinline__ u32 map_to_cta(u32 at, u32 block) {
     u32 there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(block));
     return there;
 }
-// send writes to an address of map_to_cta, and counts 16 bytes at the barrier at another.
+// send writes 16 bytes to an address of map_to_cta. They count at a barrier, also an address of map_to_cta.
 __device__ __forceinline__ void send(u32 to, const float (&x)[4], u32 barrier) {
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
@@ -58,23 +58,23 @@ __device__ __forceinline__ void load_partial(float (&x)[4], u32 at) {
                  : "memory");
 }
 
-// Exchange adds partial sums over SUMMANDS CTAs: of WARPS warps each, 16 rows a warp, of WIDTH (even) tiles of 8
-// columns, as the matrix unit holds them. Block q of the cluster has part q, and adds up pairs q, q + SUMMANDS, … of
-// tiles.
+// Exchange adds the partial sums of SUMMANDS CTAs of a cluster. Each CTA has WARPS warps with 16 rows each, and WIDTH
+// (an even number) tiles of 8 columns in the layout of mma's accumulators. CTA q has split q of the sum; it totals
+// pairs of tiles q, q + SUMMANDS, q + 2·SUMMANDS and so on.
 template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
     static constexpr u32 PAIRS = WIDTH / 2, OWN = (PAIRS + SUMMANDS - 1) / SUMMANDS,
-                         FROM = OWN * 2 * WARPS * 512; // bytes from a block
+                         FROM = OWN * 2 * WARPS * 512; // bytes from one CTA
     static constexpr u32 BYTES = (SUMMANDS - 1) * FROM; // of shared memory, at `at`
     u32 at, barrier, split;
 
-    // start is called by a thread, before the cluster's blocks meet.
+    // start initialises the barrier. One thread calls it before the cluster's CTAs meet.
     __device__ __forceinline__ void start() const {
         barrier_init(barrier, 1);
         barrier_fence();
         barrier_expect(barrier, (SUMMANDS - 1) * ((PAIRS + SUMMANDS - 1 - split) / SUMMANDS) * 2 * WARPS * 512);
     }
 
-    // give is called by all warps with their sums, when all blocks may be sent to.
+    // give sends this warp's partial sums to the other CTAs. All warps call it when all CTAs may be sent to.
     __device__ __forceinline__ void give(const float (&acc)[WIDTH][4], u32 warp) const {
 #pragma unroll
         for (u32 q = 0; q < SUMMANDS; q++) {
@@ -87,7 +87,7 @@ template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
         }
     }
 
-    // take is called after it: it adds up, in the order of K. Sums of pairs that this block does not have are
+    // take, called after give, adds the partial sums in the order of K. Sums of pairs that this CTA does not total are
     // undefined.
     __device__ __forceinline__ void take(float (&sums)[2 * OWN][4], const float (&acc)[WIDTH][4], u32 warp) const {
         barrier_wait(barrier, 0);
@@ -112,14 +112,14 @@ template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
         }
     }
 
-    // place is where a lane finds what block `from`, of the others, has sent.
+    // place returns where a lane finds what CTA `from` has sent.
     __device__ __forceinline__ u32 place(u32 from, u32 warp) const {
         return at + from * FROM + (warp * 32 + threadIdx.x % 32) * 16;
     }
 };
 
-// add_and_store is called by all warps that have sums, once their cluster's blocks may be sent to: it adds up parts, of
-// a tile at (row, col), and stores it.
+// add_and_store adds the partial sums of a tile at (row, col) and stores it. All warps with sums call it when all CTAs
+// of the cluster may be sent to.
 template <int WIDTH, int SUMMANDS, int WARPS, class P, class F>
 __device__ __forceinline__ void add_and_store(float (&acc)[WIDTH][4], const Exchange<WIDTH, SUMMANDS, WARPS> &x,
                                               u32 warp, Dest to, const P &p, u32 row, u32 col, F recompute) {

@@ -4,8 +4,8 @@
 #pragma once
 #include "half.cuh"
 
-// store_type is the type of C in the word `store`, as half.cuh numbers it; has_epilogue tells whether there is more in
-// it, which forms of a kernel without EPILOGUE are not launched with (spec.WithEpilogues).
+// store_type returns the type of C in the word `store`, as half.cuh numbers it. has_epilogue reports whether the word
+// has anything else; forms of a kernel without EPILOGUE are not launched with such words (spec.WithEpilogues).
 __device__ __forceinline__ unsigned store_type(unsigned store) { return store & 3; }
 __device__ __forceinline__ bool has_epilogue(unsigned store) {
 #ifdef EPILOGUE
@@ -15,10 +15,10 @@ __device__ __forceinline__ bool has_epilogue(unsigned store) {
 #endif
 }
 
-// activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x.
+// activated returns the activation of this number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x.
 __device__ __forceinline__ float activated(float x, unsigned activation) {
     if (activation == 0) return x;
-    // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.
+    // Above a limit, GELU and SiLU are 0 for negative x, and x for positive x; ReLU always is.
     unsigned bits = __float_as_uint(x), size = bits & 0x7fffffffu;
     unsigned limit = activation == 1 ? 0 : activation == 2 ? 0x41200000u : 0x42ae0000u; // 10, 87
     if (size >= limit) return bits >> 31 && size <= 0x7f800000u ? 0.0f : x;
@@ -37,15 +37,15 @@ __device__ __forceinline__ float activated(float x, unsigned activation) {
     return x / (1.0f + y * __uint_as_float((unsigned)((int)n + 127) << 23));
 }
 
-// epilogue returns the activation of x + bias for an output in that row and column.
+// epilogue returns the activation of x + bias for the output in this row and column.
 __device__ __forceinline__ float epilogue(float x, unsigned store, const float *bias, unsigned row, unsigned col) {
     unsigned kind = store >> 2 & 3;
     if (kind != 0) x += bias[(unsigned long long)(kind == 1 ? row : col) << (store >> 8 & 15)];
     return activated(x, store >> 4 & 15);
 }
 
-// store_quad writes what becomes of x + beta·C, for four neighbouring columns of a row from column col on, to a C of
-// any kind; columns from n on are left out. It is called, so that its registers are not the kernel's.
+// store_quad writes the epilogue of x + beta·C, for four neighbouring columns of a row from column col on, to a C of
+// any type. Columns from n on are not written. It is a call, so that the kernel needs no registers for it.
 static __device__ __noinline__ void store_quad(void *c, const float *bias, unsigned store, unsigned row, unsigned col,
                                                unsigned n, unsigned ldc, float beta, float4 x) {
     unsigned long long at = (unsigned long long)row * ldc + col;

@@ -7,11 +7,11 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Bia
 // storeType is the type of C, as half.glsl numbers it.
 #define storeType (p.store & 3u)
 
-// activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite
-// are told apart by their bits, since a compiler may take floats to be finite.
+// activated returns the activation of this number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. It tests the bits of numbers
+// that are not finite, because a compiler may assume that floats are finite.
 float activated(float x, uint activation) {
     if (activation == 0) return x;
-    // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.
+    // Above a limit, GELU and SiLU are 0 for negative x, and x for positive x; ReLU always is.
     uint bits = floatBitsToUint(x), size = bits & 0x7fffffffu;
     uint limit = activation == 1 ? 0u : activation == 2 ? 0x41200000u : 0x42ae0000u; // 10, 87
     if (size >= limit) return uintBitsToFloat((bits >> 31) != 0 && size <= 0x7f800000u ? 0u : bits);
@@ -30,7 +30,7 @@ float activated(float x, uint activation) {
     return x / (1.0 + y * uintBitsToFloat(uint(int(n) + 127) << 23));
 }
 
-// epilogue returns the activation of x + bias for an output in that row and column.
+// epilogue returns the activation of x + bias for the output in this row and column.
 float epilogue(float x, uint row, uint col) {
     uint kind = p.store >> 2 & 3u;
     if (kind != 0) x += Bias(at(uvec2(p.bias), kind == 1 ? row : col, 4u << (p.store >> 8 & 15u))).v;

@@ -2,11 +2,11 @@
 // which (spec.Problem.StoreWord). docs/bound.md says how activations are computed, and bounds their error. Needs the
 // argument bias and the parameter store.
 
-// activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite
-// are told apart by their bits, since a compiler may take floats to be finite.
+// activated returns the activation of this number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. It tests the bits of numbers
+// that are not finite, because a compiler may assume that floats are finite.
 fn activated(x: f32, activation: u32) -> f32 {
     if (activation == 0u) { return x; }
-    // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.
+    // Above a limit, GELU and SiLU are 0 for negative x, and x for positive x; ReLU always is.
     let bits = bitcast<u32>(x);
     let size = bits & 0x7fffffffu;
     var limit = 0u;
@@ -32,7 +32,7 @@ fn activated(x: f32, activation: u32) -> f32 {
     return x / (1.0 + y * bitcast<f32>(u32(i32(n) + 127) << 23u));
 }
 
-// epilogue returns the activation of x + bias for an output in that row and column.
+// epilogue returns the activation of x + bias for the output in this row and column.
 fn epilogue(x: f32, row: u32, col: u32) -> f32 {
     let kind = (p.store >> 2u) & 3u;
     let shift = (p.store >> 8u) & 15u;

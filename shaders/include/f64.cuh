@@ -1,5 +1,5 @@
-// Numbers of f64: alpha and beta, which lie behind a kernel's parameters as words (spec.ScalarBytes), elements of any
-// type as f64, and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error.
+// f64: alpha and beta, which are words behind a kernel's parameters (spec.ScalarBytes), elements of any type as f64,
+// and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error.
 
 #pragma once
 #include "epilogue.cuh"
@@ -13,7 +13,7 @@ template <class P> __device__ __forceinline__ double beta_of(const P &p) {
     return __hiloint2double((int)p.beta_high, (int)p.beta_low);
 }
 
-// widened returns element i of m, of a type as half.cuh and F64 number them.
+// widened returns element i of m, whose type is numbered as in half.cuh, and F64.
 __device__ __forceinline__ double widened(const void *m, size_t i, unsigned type) {
     if (type == F64) return ((const double *)m)[i];
     if (type == F32) return ((const float *)m)[i];
@@ -21,8 +21,8 @@ __device__ __forceinline__ double widened(const void *m, size_t i, unsigned type
     return type == F16 ? widen_lo<F16>(h) : widen_lo<BF16>(h);
 }
 
-// narrowed writes x, rounded once, to element i of m. On the way to 16 bits it is cut to f32 with the last bit set
-// where that is not exact, which rounds as x itself does.
+// narrowed writes x, rounded once, to element i of m. For 16 bits x is first cut to f32, with the last bit set if that
+// is not exact. Rounding the result is the same as rounding x.
 __device__ __forceinline__ void narrowed(void *m, size_t i, unsigned type, double x) {
     if (type == F64) {
         ((double *)m)[i] = x;
@@ -37,10 +37,10 @@ __device__ __forceinline__ void narrowed(void *m, size_t i, unsigned type, doubl
     ((unsigned short *)m)[i] = (unsigned short)narrow(f, 0, type);
 }
 
-// activated64 returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x.
+// activated64 returns the activation of this number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x.
 static __device__ __noinline__ double activated64(double x, unsigned activation) {
     if (activation == 0) return x;
-    // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.
+    // Above a limit, GELU and SiLU are 0 for negative x, and x for positive x; ReLU always is.
     double limit = activation == 1 ? 0 : activation == 2 ? 10 : 87;
     if (x != x || x >= limit) return x;
     if (x <= -limit) return 0;
@@ -57,7 +57,7 @@ static __device__ __noinline__ double activated64(double x, unsigned activation)
     return x / (1 + y * __hiloint2double(((int)n + 1023) << 20, 0));
 }
 
-// epilogue64 returns the activation of x + bias for an output in that row and column.
+// epilogue64 returns the activation of x + bias for the output in this row and column.
 __device__ __forceinline__ double epilogue64(double x, unsigned store, const double *bias, unsigned row, unsigned col) {
     unsigned kind = store >> 2 & 3;
     if (kind != 0) x += bias[(unsigned long long)(kind == 1 ? row : col) << (store >> 8 & 15)];

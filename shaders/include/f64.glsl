@@ -1,7 +1,7 @@
-// Numbers of f64: alpha and beta, which lie behind a kernel's parameters as words (spec.ScalarBytes), elements of any
-// type as f64, and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error.
-// Conversions are in integer arithmetic, since those that are built in may round in any direction and flush subnormals
-// of f32. Where EPILOGUE is defined it needs at and the parameters bias and store.
+// f64: alpha and beta, which are words behind a kernel's parameters (spec.ScalarBytes), elements of any type as f64,
+// and the epilogue in f64. docs/bound.md says how activations are computed, and bounds their error. Conversions are in
+// integer arithmetic, because built-in ones may round in any direction and flush subnormals of f32. If EPILOGUE is
+// defined, at and the parameters bias and store are needed.
 
 #define F64 3
 
@@ -15,8 +15,8 @@ double doubleOf(uint u) {
     return packDouble2x32(uvec2(m << 29, sign | ((e == 255u ? 2047u : e + 896u) << 20) | (m >> 3)));
 }
 
-// singleOf returns the f32 bits nearest to x, ties to even; with odd, those of x cut, the last bit being set where that
-// is not exact: an element rounded from them to 16 bits is rounded once. NaN stays NaN.
+// singleOf returns the f32 bits nearest to x, ties to even. With odd it returns x cut to f32, with the last bit set if
+// that is not exact: rounding the result to 16 bits is the same as rounding x. NaN stays NaN.
 uint singleOf(double x, bool odd) {
     uvec2 w = unpackDouble2x32(x);
     uint sign = w.y & 0x80000000u, hi = w.y & 0x7fffffffu;
@@ -24,7 +24,7 @@ uint singleOf(double x, bool odd) {
     if (hi == 0x7ff00000u) return sign | 0x7f800000u;
     int e = int(hi >> 20) - 896; // of f32
     if (e >= 255) return sign | (odd ? 0x7f7fffffu : 0x7f800000u);
-    // The leading 1 and 23 bits, as f32 has them, and of the bits below: is the first set, is another.
+    // m: the leading 1 and the 23 bits of f32. cut: whether the next bit is set, and whether any bit after it is.
     uint m = ((hi & 0xfffffu) << 3) | (w.x >> 29), cut = w.x << 3;
     bool first = (cut >> 31) != 0u, rest = (cut << 1) != 0u;
     if (e <= 0) {
@@ -51,11 +51,11 @@ double betaOf() { return packDouble2x32(uvec2(p.beta_low, p.beta_high)); }
 // storeType is the type of C, as half.glsl and F64 number it.
 #define storeType (p.store & 3u)
 
-// activated64 returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. Numbers that are not finite
-// are told apart by their bits, since a compiler may take floats to be finite.
+// activated64 returns the activation of this number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x. It tests the bits of numbers
+// that are not finite, because a compiler may assume that floats are finite.
 double activated64(double x, uint activation) {
     if (activation == 0u) return x;
-    // From a limit on, GELU and SiLU are 0 on the left and x on the right; ReLU is everywhere.
+    // Above a limit, GELU and SiLU are 0 for negative x, and x for positive x; ReLU always is.
     uvec2 bits = unpackDouble2x32(x);
     uint size = bits.y & 0x7fffffffu, limit = activation == 1u   ? 0u
                                               : activation == 2u ? 0x40240000u
@@ -87,7 +87,7 @@ double activated64(double x, uint activation) {
 
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Bias { double v; };
 
-// epilogue64 returns the activation of x + bias for an output in that row and column.
+// epilogue64 returns the activation of x + bias for the output in this row and column.
 double epilogue64(double x, uint row, uint col) {
     uint kind = p.store >> 2 & 3u;
     if (kind != 0u) x += Bias(at(uvec2(p.bias), kind == 1u ? row : col, 8u << (p.store >> 8 & 15u))).v;

@@ -1,8 +1,8 @@
-// Whether all sums that a warp holds are finite, by one test for all of them.
+// A test whether all sums of a warp are finite.
 
 #pragma once
 
-// all_finite is called by all lanes of a warp, each with its own sums.
+// all_finite reports whether the sums of all lanes are finite. All lanes of the warp call it.
 template <int N> __device__ __forceinline__ bool all_finite(const float (&x)[N][4]) {
     float zeros[4] = {};
 #pragma unroll

@@ -1,13 +1,13 @@
-{{/* What kernels whose invocations have four columns have in common: templates of their text.
+{{/* What kernels whose invocations have four columns share: templates of their text.
 
 PAIR: two elements of 16 bits. VALUES_32 and VALUES_16: elements of `values` and of `b`, of f32 and of 16 bits.
 
-COLUMNS: how a workgroup's LOCAL invocations share its columns from base on: `width` of them beside each other, those of
-a slice; what is left takes its share of the sum. j is an invocation's columns, word the words of a row of B that it
+COLUMNS: how a workgroup's LOCAL invocations share its columns from base on. A slice of `width` neighbours
+has all the columns; slices divide the sum. j is an invocation's columns, word the words of a row of B that it
 reads.
 
-FOUR: x, an invocation's columns of the row of B that begins at word `row`. JOIN: acc of a row of C, the slices' added
-up in the first one. */}}
+FOUR: x, an invocation's columns of the row of B that begins at word `row`. JOIN: acc of a row of C; the first slice
+gets the total of all slices. */}}
 {{- define "PAIR"}}fn pair(w: u32) -> vec2<f32> {
 {{if eq .ELEM "2"}}
     return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
@@ -33,7 +33,7 @@ fn value_quad(i: u32) -> vec4<f32> { return vec4<f32>(pair(values[2u * i]), pair
 {{if eq .ELEM "0"}}
     let j = vec4<u32>(base + lane) + vec4<u32>(0u, 1u, 2u, 3u) * width;
     let stride = p.ldb;
-    let word = min(j, vec4<u32>(stride - 1u)); // past the last column anything may be read
+    let word = min(j, vec4<u32>(stride - 1u)); // columns past the last are never stored
 {{else}}
     let j = vec4<u32>(base + 2u * lane) + vec4<u32>(0u, 1u, 2u * width, 2u * width + 1u);
     let stride = p.ldb / 2u;

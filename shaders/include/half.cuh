@@ -3,7 +3,7 @@
 
 #pragma once
 
-// Element types, as the tables' parameters and defines number them.
+// Element types, as the tables number them in parameters and defines.
 #define F32 0
 #define F16 1
 #define BF16 2

@@ -1,8 +1,7 @@
-// Conversions between f32 (as bits) and the 16-bit types in integer arithmetic: built-in packing may
-// round in any direction and flush subnormals. Rounding is to nearest even, overflow gives an
-// infinity, NaN stays NaN.
+// Conversions between f32 (as bits) and the 16-bit types in integer arithmetic, because built-in packing may round in
+// any direction and flush subnormals. Rounding is to nearest even, overflow gives an infinity, NaN stays NaN.
 
-// Element types, as the tables' parameters and defines number them.
+// Element types, as the tables number them in parameters and defines.
 #define F32 0
 #define F16 1
 #define BF16 2
@@ -29,6 +28,6 @@ uint narrow_bf16(uint u) {
     return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
 }
 
-// widen returns the f32 bits of a 16-bit element, narrow the element nearest to f32 bits.
+// widen returns the f32 bits of a 16-bit element. narrow returns the element nearest to f32 bits.
 uint widen(uint h, uint type) { return type == BF16 ? h << 16 : widen_f16(h); }
 uint narrow(uint u, uint type) { return type == BF16 ? narrow_bf16(u) : narrow_f16(u); }

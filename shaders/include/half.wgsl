@@ -1,6 +1,6 @@
-// Conversions between f32 bits and the 16-bit types in integer arithmetic: built-in packing may round
-// in any direction and flush subnormals. Rounding is to nearest even, overflow gives an infinity,
-// NaN stays NaN. Element types: 0 f32, 1 f16, 2 bf16.
+// Conversions between f32 bits and the 16-bit types in integer arithmetic, because built-in packing may round in any
+// direction and flush subnormals. Rounding is to nearest even, overflow gives an infinity, NaN stays NaN. Element
+// types: 0 f32, 1 f16, 2 bf16.
 
 fn widen_f16(h: u32) -> u32 {
     let sign = (h & 0x8000u) << 16u;
@@ -39,5 +39,5 @@ fn narrow(u: u32, kind: u32) -> u32 {
     return narrow_f16(u);
 }
 
-// nonzero reports whether x is other than 0. NaN is, which comparing floats need not find.
+// nonzero reports whether x is not 0. It is true for NaN, for which WGSL does not define comparisons of floats.
 fn nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }

@@ -1,11 +1,11 @@
-// Warpgroup matrix instructions of compute capability 9.0 whose first operand is in registers.
+// wgmma of compute capability 9.0 with operand A in registers.
 
 #pragma once
 #include "hopper.cuh"
 
-// wgmma_registers is d += a·b of 64×N×16 by four warps, N being 8 times d's first size: a as mma's first operand, warp
-// w having rows 16w to 16w + 15, and b as k rows of N (swizzled). It reads the registers of a as it runs: they are not
-// to be written before it is waited for.
+// wgmma_registers computes d += a·b for 64×N×16 by four warps, where N is 8 times d's first dimension. a has the layout
+// of mma's operand A; warp w has rows 16w to 16w + 15. b has k rows of N columns (swizzled). It reads the registers of
+// a while it runs: they must not be written before wgmma_wait.
 #define WGMMA_OF(N, TYPE, A0, A1, A2, A3, B) \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N \
                  "}, " \

@@ -3,15 +3,15 @@
 #pragma once
 #include "hopper.cuh"
 
-// rows_of_8 describes an operand of 64 rows in shared memory: pieces of 8 rows by 16 bytes (128 bytes), first along the
-// rows.
+// rows_of_8 returns the descriptor of an operand of 64 rows in shared memory: tiles of 8 rows by 16 bytes (128 bytes
+// each), along the rows first.
 __device__ __forceinline__ u64 rows_of_8(u32 at) {
     return (u64)((at & 0x3ffff) >> 4) | (u64)(1024 >> 4) << 16 | (u64)(128 >> 4) << 32;
 }
 
-// wgmma_sparse is d += a·b of 64×N×32 by four warps, N being 8 times d's first size, a 2:4 sparse (rows_of_8, half its
-// columns), b as k rows of N (across_of). Places as for mma_sparse, warp w having rows 16w to 16w + 15; lanes 2·SELECT
-// and 2·SELECT + 1 of each quad hold them.
+// wgmma_sparse computes d += a·b for 64×N×32 by four warps, where N is 8 times d's first dimension. a is 2:4 sparse
+// (rows_of_8, half its columns), b has k rows of N columns (across_of). Warp w has rows 16w to 16w + 15. Places are as
+// for mma_sparse; lanes 2·SELECT and 2·SELECT + 1 of each quad of lanes give them.
 #define WGMMA_SPARSE_OF(N, TYPE, A, B, E, S) \
     asm volatile("wgmma.mma_async.sp.sync.aligned.m64n" #N "k32.f32." TYPE "." TYPE " {" REGS_##N \
                  "}, " \
@@ -24,8 +24,7 @@ __device__ __forceinline__ u64 rows_of_8(u32 at) {
         if (T == BF16) WGMMA_SPARSE_OF(N, "bf16", A, B, E, S); \
         else WGMMA_SPARSE_OF(N, "f16", A, B, E, S); \
     }
-// wgmma_held keeps places where they are until the instruction has read them, which is
-// when it is waited for.
+// wgmma_held keeps places in their registers until here. The instruction reads them until it is waited for.
 __device__ __forceinline__ void wgmma_held(u32 places) { asm volatile("" ::"r"(places) : "memory"); }
 
 WGMMA_SPARSE(16, 8, 9, 10, 11)

@@ -1,10 +1,8 @@
-// Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert between element
-// types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers, epilogue.cuh, epilogue.glsl and
-// epilogue.wgsl apply a bias and an activation, f64.cuh and f64.glsl do both in f64, addr.glsl steps through buffers of
-// any size, panel* multiply panels of rows that share columns, fours.wgsl is text of kernels whose invocations have
-// four columns, operands.glsl reads A and B, quantised.* turn codes of 8 bits into numbers, repair.glsl and
-// nonfinite.wgsl compute outputs that are not finite again. The others are fragments of kernels, which say themselves
-// what they are.
+// Package include has source text that kernels share. half.* convert between element types, fixed.* compute RFX-p in
+// integers, epilogue.* apply a bias and an activation, f64.* do both in f64, addr.glsl computes 64-bit addresses,
+// panel* multiply panels of rows that share columns, fours.wgsl is for kernels whose invocations have four columns,
+// operands.glsl reads A and B, quantised.* convert 8-bit codes to numbers, repair.glsl and nonfinite.wgsl are the
+// finite repair. The first comment of each other file says its purpose.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
 // variant puts the text into its template through Unit.Defines.
@@ -53,7 +51,8 @@ var nonFinite string
 //go:embed fours.wgsl
 var FoursWGSL string
 
-// WGSL is the defines that sources for float units have in common, for elements of type t, and more, names and values.
+// WGSL returns the defines that sources for scalar units share, for elements of type t, and more defines, given as
+// names and values.
 func WGSL(t dtype.Type, more ...string) map[string]string {
 	defines := map[string]string{"ELEM": Define(t), "HALF": HalfWGSL, "NONFINITE": NonFiniteWGSL, "FOURS": FoursWGSL}
 	for i := 0; i < len(more); i += 2 {
@@ -62,7 +61,7 @@ func WGSL(t dtype.Type, more ...string) map[string]string {
 	return defines
 }
 
-// Quant is the value of the define QUANT for quantised values of a kind.
+// Quant returns the value of the define QUANT for a kind of quantised values.
 func Quant(kind dtype.Type) string {
 	if kind == dtype.E4M3 {
 		return "2"
@@ -70,14 +69,14 @@ func Quant(kind dtype.Type) string {
 	return "1"
 }
 
-// ExchangeBytes is the shared memory that cluster_split_k.cuh's Exchange takes of a block, for tiles of rows × cols,
-// each block adding a partial sum.
-func ExchangeBytes(rows, cols, parts uint32) uint32 {
-	own := (cols/16 + parts - 1) / parts // pairs of tiles of 8 columns that a block adds up
-	return (parts - 1) * own * 2 * (rows / 16) * 512
+// ExchangeBytes returns the bytes of shared memory that cluster_split_k.cuh's Exchange needs in each CTA, for tiles of
+// rows × cols whose sums are split among `splits` CTAs.
+func ExchangeBytes(rows, cols, splits uint32) uint32 {
+	own := (cols/16 + splits - 1) / splits // pairs of tiles of 8 columns that a CTA totals
+	return (splits - 1) * own * 2 * (rows / 16) * 512
 }
 
-// Element types as kernels' parameters and defines number them.
+// Element types, as kernels' parameters and defines number them.
 const (
 	F32 = iota
 	F16
@@ -85,7 +84,7 @@ const (
 	F64
 )
 
-// Number returns the number of the type that elements of type t are stored in: tf32 is stored as f32.
+// Number returns the number of the type in which elements of type t are stored. tf32 is stored as f32.
 func Number(t dtype.Type) uint32 {
 	switch t {
 	case dtype.F16:
@@ -98,5 +97,5 @@ func Number(t dtype.Type) uint32 {
 	return F32
 }
 
-// Define is the value of the define ELEM for elements of type t.
+// Define returns the value of the define ELEM for elements of type t.
 func Define(t dtype.Type) string { return fmt.Sprint(Number(t)) }

@@ -1,20 +1,20 @@
-// Cooperative matrices of 16×8×16 whose elements lie in lanes as those of PTX's mma.m16n8k16 do (the table asks for it;
-// backend.Caps tells): lane l = 4g + t holds
+// Cooperative matrices of 16×8×16 whose fragment layout is that of PTX's mma.m16n8k16. Variants that require it ask for
+// backend.Caps.Lanes. Lane l = 4g + t holds
 //
 //	of the first operand, 16×16, rows g and g + 8,     } both at
 //	of the second operand, 16×8, column g,             } k = 2t, 2t+1, 2t+8, 2t+9
 //	of sums, 16×8, rows g and g + 8 at columns 2t and 2t+1.
 //
-// So operands can be made of what a lane has read, without a way through shared memory. It is the mapping of SSpMM
-// (§III-B, §IV-B): Cᵀ = Bᵀ·Aᵀ, 8 rows of A on the operation's n = 8, columns of B on its m = 16. A lane reads 8 columns
-// from 8g on of four rows of B, 128 bits each, and has its part of four operations: operation j takes columns
-// 2j and 2j + 1 of the 8. The k slots may be any vectors as long as both operands agree: the lane's four.
+// So a lane can fill fragments from its own loads, without shared memory. The mapping is that of SSpMM (§III-B, §IV-B):
+// Cᵀ = Bᵀ·Aᵀ, 8 rows of A on the operation's n = 8, columns of B on its m = 16. A lane loads 8 columns, from 8g on, of
+// four rows of B, 128 bits each, which are its fragments of four operations: operation j has columns 2j and 2j + 1 of
+// the 8. Any vectors may take the k slots as long as both operands agree: here they are the lane's four.
 
 #define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
 #define SUM coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 
-// values8 returns the second operand: the lane's four values, those of the lower vectors first.
+// values8 returns operand B: the lane's four values, those of the lower vectors first.
 OPERAND_B values8(uvec2 w) {
     f16vec2 lo = unpackFloat2x16(w.x), hi = unpackFloat2x16(w.y);
     OPERAND_B y;
@@ -25,7 +25,7 @@ OPERAND_B values8(uvec2 w) {
     return y;
 }
 
-// columns16 returns the first operand of operation j: word j of the lane's four rows.
+// columns16 returns operand A of operation j: word j of the lane's four rows.
 OPERAND_A columns16(uint w0, uint w1, uint w2, uint w3) {
     f16vec2 r0 = unpackFloat2x16(w0), r1 = unpackFloat2x16(w1), r2 = unpackFloat2x16(w2), r3 = unpackFloat2x16(w3);
     OPERAND_A x;
@@ -40,5 +40,5 @@ OPERAND_A columns16(uint w0, uint w1, uint w2, uint w3) {
     return x;
 }
 
-// quadOf returns four neighbouring sums of row 2t + e from the lane's first column on, of operations j and j + 1.
+// quadOf returns four neighbouring sums of row 2t + e, from the lane's first column on, of operations j and j + 1.
 vec4 quadOf(SUM x, SUM y, uint e) { return vec4(x[e], x[2 + e], y[e], y[2 + e]); }

@@ -1,4 +1,4 @@
-// Vectors that lanes load, and their words.
+// Vector loads of lanes.
 
 #pragma once
 
@@ -6,8 +6,8 @@ typedef unsigned int u32;
 
 __device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
-// load returns the vector at b, or zeros: vectors of two and of four elements that PTX calls TYPE. (Predicated by hand:
-// around branches the compiler would wait for each load before the next.)
+// load returns the vector at b, or zeros. The macros define it for vectors of two and of four elements whose PTX type
+// is TYPE. (It is predicated by hand: with branches the compiler would wait for each load before the next.)
 #define LOAD_2(VECTOR, TYPE, TO, ZERO) \
     __device__ __forceinline__ VECTOR load(const VECTOR *b, bool in) { \
         VECTOR x; \

@@ -1,13 +1,14 @@
-// Sums of a row's entries alone, for outputs that are not finite, and storing C. Needs half.wgsl, epilogue.wgsl
-// and the parameters ldc, alpha and beta.
+// Finite repair: sums over a row's entries alone, for outputs that are not finite; and storing C. Needs half.wgsl,
+// epilogue.wgsl and the parameters ldc, alpha and beta.
 
 fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
 
-// A sum of products, some with operands that are not finite. These decide the sum by themselves, so that the order of
-// summation does not matter; they are told apart by their bits, since a compiler may take floats to be finite.
+// Terms is a sum of products. Products with operands that are not finite are only noted: they decide the result, so
+// that the order of the sum does not matter. Bits tell them apart, because a compiler may assume that floats are
+// finite.
 struct Terms {
-    sum: f32,  // of the others
-    seen: u32, // 1: a positive infinity, 2: a negative one, 4: NaN
+    sum: f32,  // of the finite products
+    seen: u32, // bits: 1 positive infinity, 2 negative infinity, 4 NaN
 }
 
 fn add_term(t: Terms, x: f32, y: f32) -> Terms {

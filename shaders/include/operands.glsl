@@ -1,5 +1,5 @@
-// What GLSL kernels on sparse formats share: buffers in units of one load, elements of A and B, rows of
-// B, storing C. Needs ELEM, the type of A and B, and the parameters b, bias, c, n, ldb, ldc, store, alpha and beta.
+// What GLSL kernels on sparse formats share: buffers in units of one load, elements of A and B, rows of B, storing C.
+// Needs ELEM, the type of A and B, and the parameters b, bias, c, n, ldb, ldc, store, alpha and beta.
 
 #extension GL_EXT_control_flow_attributes : require
 #include "half.glsl"
@@ -28,8 +28,8 @@ float element(uvec2 a, uint i) {
 // rowOfB returns the address of row k of B.
 uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
 
-// epilogue4 applies the epilogue to columns j to j+3 of a row, without those from n on. One follows
-// the other, and all move up, so that the code is small.
+// epilogue4 applies the epilogue to columns j to j+3 of a row, without those from n on. It computes one column at a
+// time, always x.x, and moves the others up: so the code is small.
 vec4 epilogue4(uint row, uint j, vec4 x) {
     [[dont_unroll]] for (uint i = 0; i < 4; i++)
         x = vec4(x.yzw, j + i < p.n ? epilogue(x.x, row, j + i) : x.x);
@@ -52,14 +52,15 @@ void storeFloats(uint row, uint j, vec4 x) {
         for (uint i = 0; i < min(4, p.n - j); i++) Floats(c).v[j + i] = x[i];
 }
 
-// special tells whether x is infinite or NaN, by its bits, since a compiler may take floats to be finite.
+// special reports whether x is infinite or NaN. It tests the bits, because a compiler may assume that floats are
+// finite.
 bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }
 
-// A sum of products, some with operands that are not finite. These decide the sum by themselves, so
-// that the order of summation does not matter.
+// Terms is a sum of products. Products with operands that are not finite are only noted: they decide the result, so
+// that the order of the sum does not matter.
 struct Terms {
-    float sum; // of the others
-    uint seen; // 1: a positive infinity, 2: a negative one, 4: NaN
+    float sum; // of the finite products
+    uint seen; // bits: 1 positive infinity, 2 negative infinity, 4 NaN
 };
 
 void addTerm(inout Terms t, float x, float y) {

@@ -1,5 +1,5 @@
-// What kernels on panels of V rows that share columns have in common: number conversions, the transposed
-// multiply (SSpMM §III-B, §IV-B), and the epilogue. Needs ELEM (half.cuh), V, STEP and CHUNKS.
+// What kernels on panels of V rows that share columns have in common: the work list, the transposed multiply (SSpMM
+// §III-B, §IV-B), and storing C. Needs ELEM (half.cuh), V, STEP and CHUNKS.
 
 #pragma once
 #include "params.h"
@@ -12,26 +12,26 @@
 
 #define NO_SLOT 0xffffffffu
 
-// A panel's columns, counted over all, what its kernel knows its rows by, the first column of C that a warp computes,
-// and the slot of the workspace that its sums go to; NO_SLOT: to C. A kernel's own file defines, as far as it uses
-// them,
-//     bool locate(work, p, warp, cols, panel): finds a warp's panel, or part of one, and the first of its cols columns
-//     u32 panel_at(rowmap, slot): the panel that comes at a place of the order in which a staged kernel takes them
-//     u32 row_of(rowmap, panel, r): the row of C that row r of a panel is; not less than p.rows if there is none
-// of the work list, and of the words in it from p.places on.
+// Panel is the columns of a panel or of one split of it, numbered over all panels; the number from which the kernel
+// finds the panel's rows of C; the first column of C that a warp computes; and the slot of the workspace for partial
+// sums, or NO_SLOT if the sums go to C. A kernel's own file defines those of these functions that it uses:
+//     bool locate(work, p, warp, cols, panel): finds a warp's panel, or split of one, and the first of its cols columns
+//     u32 panel_at(rowmap, slot): the panel at a position of the order in which a staged kernel takes them
+//     u32 row_of(rowmap, panel, r): the row of C that is row r of a panel; not less than p.rows if there is none
+// work is the work list; rowmap is its words from p.places on.
 struct Panel {
     u32 first, last, rows, base, slot;
 };
 
-// panel_of is a record of the work list of the launch's phase.
+// panel_of returns the panel of a record of the work list, of those of the launch's phase.
 __device__ __forceinline__ Panel panel_of(const u32 *work, const Params &p, u32 number, u32 base) {
     uint4 r = __ldg((const uint4 *)work + p.start + number);
     return {r.x, r.y, r.z, base, r.w};
 }
 
 #if ELEM != F32
-// step_mma is the instruction for one 16-column group: a = {cols g, k lo; cols g+8, k lo; cols g, k hi; cols g+8,
-// k hi}; k = 8 has the first half.
+// step_mma is the instruction for one group of 16 columns: a = {cols g, k lo; cols g+8, k lo; cols g, k hi; cols g+8, k
+// hi}; with k = 8 it has the first half.
 __device__ __forceinline__ void step_mma(float (&d)[4], const u32 (&a)[QUAD], const u32 (&b)[STEP / 8]) {
 #if STEP == 16
     mma<ELEM>(d, a, b[0], b[1]);
@@ -40,7 +40,7 @@ __device__ __forceinline__ void step_mma(float (&d)[4], const u32 (&a)[QUAD], co
 #endif
 }
 
-// One lane's share of the gathered rows of B of a step: QUAD rows × CHUNKS × 8 columns.
+// Rows is a lane's share of the gathered rows of B of a step: QUAD rows × CHUNKS × 8 columns.
 struct Rows {
     uint4 v[QUAD][CHUNKS];
 };
@@ -64,7 +64,7 @@ __device__ __forceinline__ void multiply(float (&acc)[HALVES][CHUNKS][4][4], con
 }
 #endif
 
-// add_entry adds the value at a place of the panels' values times other, if it is an entry.
+// add_entry adds the product of the panels' value at an index and `other`, if the value is an entry.
 __device__ __forceinline__ void add_entry(Special &s, const Elem *values, const u32 *mask, u64 at, Elem other) {
     if (mask[at >> 5] >> (at & 31) & 1) s.add(to_float(values[at]), to_float(other));
 }
@@ -114,8 +114,8 @@ __device__ __forceinline__ void store_row(Dest to, const Params &p, u32 row, u32
     }
 }
 
-// Replaces elements that are not finite among COUNT neighbouring columns of a panel's row: recompute(row, col)
-// gives an output from the real entries.
+// Repairs those of COUNT neighbouring columns of a panel's row that are not finite. recompute(row, col) returns an
+// output computed from the entries alone.
 template <int COUNT, class F>
 __device__ __forceinline__ void mend(const Params &p, u32 row, u32 col, float (&x)[COUNT], F recompute) {
     u32 top = 0;
@@ -151,8 +151,8 @@ template <class F> __device__ __forceinline__ void each_row(float (&acc)[HALVES]
         }
 }
 
-// store shuffles out and stores a warp's result. place(row) is the row of C that a row of the panel is; recompute(row,
-// col) gives an output of the panel whose accumulator is not finite.
+// store shuffles out and stores a warp's result. place(row) returns the row of C that is a row of the panel;
+// recompute(row, col) returns an output of the panel computed from the entries alone.
 template <class P, class F>
 __device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], Dest to, const Params &p, u32 base, P place,
                                       F recompute) {

@@ -1,11 +1,12 @@
 // Panels × dense through WebGPU: the same work as panel_scalar.glsl. A kernel's own file defines locate and row_of.
 //
-// Tile: a workgroup computes a panel (V × 4·LX), an invocation (V × 4); words of B are neighbours across invocations.
+// Tile: a workgroup computes a panel (V × 4·LX), an invocation (V × 4). Neighbouring invocations have neighbouring
+// words of B.
 // Data movement: values and column numbers of STAGE columns go through workgroup memory. Rows of B come straight from
 // memory.
-// Bound by: FMA for wide C, gathers of rows of B else.
-// Template: V, STAGE, QUADS = V/4, VALUES = STAGE·QUADS, ELEM. Sums have names of their own, since an array would lie
-// in memory.
+// Bound by: FMA if C has many columns, else gathers of rows of B.
+// Template: V, STAGE, QUADS = V/4, VALUES = STAGE·QUADS, ELEM. Each sum is a variable of its own, because an array
+// would be in memory.
 
 {{.HALF}}
 {{.NONFINITE}}
@@ -17,12 +18,12 @@ const LOCAL = {{.LX}}u;
 const COLS = {{.COLS}}u;
 const NO_SLOT = 0xffffffffu;
 
-// What a workgroup does: the columns of a panel or of a part of it, counted over all, what its kernel knows its rows
-// by, the slot of the workspace that the sums go to (NO_SLOT: to C), and the first of its columns of C; p.n if it does
-// nothing.
+// Work is a workgroup's task: columns first to last - 1 of a panel, numbered over all panels; rows, from which the
+// kernel finds the panel's rows of C; the slot of the workspace for partial sums (NO_SLOT: the sums go to C); and its
+// first column of C, which is p.n if it has nothing to do.
 struct Work { first: u32, last: u32, rows: u32, slot: u32, base: u32 }
 
-// panel_of returns what a record of the work list says, of those of the launch's phase.
+// panel_of returns the work of a record of the work list, of those of the launch's phase.
 fn panel_of(number: u32, base: u32) -> Work {
     let at = (p.start + number) * 4u;
     return Work(work[at], work[at + 1u], work[at + 2u], work[at + 3u], base);
@@ -40,7 +41,8 @@ fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(w); }
 {{template "VALUES_16" .}}
 {{end}}
 
-// entries returns the sum of row r's entries, among vectors first to last, times column j of B.
+// entries returns an output computed from the entries alone: the sum over row r's entries, among vectors first to last
+// - 1, times column j of B.
 fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
     var sum = Terms(0.0, 0u);
     for (var q = first; q < last; q = q + 1u) {
@@ -63,7 +65,7 @@ fn finish(first: u32, last: u32, rows: u32, r: u32, j: u32, x: f32) {
     store(row, j, y);
 }
 
-// keep_quad writes the sums of row r: to C, or those of a part to its slot, which has ld columns.
+// keep_quad writes the sums of row r: to C, or partial sums to their slot, whose rows have ld columns.
 fn keep_quad(first: u32, last: u32, rows: u32, slot: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
     let ld = (p.n + 7u) / 8u * 8u;
     var y = x;
@@ -77,7 +79,7 @@ fn keep_quad(first: u32, last: u32, rows: u32, slot: u32, r: u32, j: vec4<u32>, 
     }
 }
 
-// add_parts is phase 1: an invocation has four columns of a row of a heavy panel.
+// add_parts is phase 1: an invocation adds the partial sums of four columns of a row of a heavy panel.
 fn add_parts(group: vec3<u32>, t: u32) {
     let number = group.x + group.z * p.width;
     let quads = (p.n + 7u) / 8u * 2u;

@@ -1,10 +1,10 @@
 // Panels × dense on cooperative matrices, f16, sums in f32. A kernel's own file defines locate and rowOf.
 //
-// Tile: a workgroup computes a panel (V × COLS), each of SUBS subgroups (V × COLS/SUBS) and STAGE vectors of a stage.
-// Where C has no more than half the columns, half as many subgroups lie across them, and the others take further
-// vectors of a stage that is twice as long (and so on); the sums of these slices are added in order at the end.
-// Data movement: rows of B of a stage are gathered into shared memory with 128-bit loads, with their values beside them
-// as a dense matrix. The next stage is prefetched to registers, and the column numbers of the one after it.
+// Tile: a workgroup computes a panel (V × COLS), each of SUBS subgroups (V × COLS/SUBS), STAGE vectors at a time. If C
+// has at most half as many columns, half of the subgroups suffice for them. Then the others take further vectors of a
+// stage that is twice as long (and so on). The sums of these slices of the vectors are added in order at the end.
+// Data movement: rows of B of a stage are gathered into shared memory with 128-bit loads. Their values are stored next
+// to them as a dense matrix. The next stage is prefetched to registers, and the column numbers of the one after it.
 // Bound by: gathers of rows of B, then shared memory.
 //
 // Two mappings fit the panel to the device's matrix operation TM × TN × TK (SSpMM §III-B), and read the same staged
@@ -17,21 +17,21 @@ layout(constant_id = 2) const uint TM = 16;
 layout(constant_id = 3) const uint TN = 8;
 layout(constant_id = 4) const uint TK = 16;
 layout(constant_id = 5) const uint SWAP = 1;
-layout(constant_id = 6) const uint COLS = 256; // a power of two, as SUBS
+layout(constant_id = 6) const uint COLS = 256; // a power of two, as is SUBS
 layout(constant_id = 7) const uint SUBS = 4;
 layout(constant_id = 8) const uint STAGE = 16; // a multiple of TK
-layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: what the table computes
+layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory; the table computes it
 
-// Two stages of B's rows and of values; at the end the block of C in f32. A row has one uvec4 more than
-// it needs, which spreads columns over the banks.
+// Two stages of B's rows and of values; at the end the tile of C in f32. A row has one uvec4 of padding, which spreads
+// columns over the banks.
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
 const uint A_ROW = V / 8; // uvec4 of a vector's values
-const uint B_LOADS = STAGE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
-const uint A_LOADS = (STAGE * SUBS * A_ROW + LOCAL - 1) / LOCAL; // of values, at most
+const uint B_LOADS = STAGE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation loads for a stage
+const uint A_LOADS = (STAGE * SUBS * A_ROW + LOCAL - 1) / LOCAL; // uvec4 of values that each loads, at most
 
-// Tiles of a subgroup: across columns of C, and down the panel's rows.
+// A subgroup's matrix operations: across the columns of C, and down the panel's rows.
 const uint TILE_COLS = SWAP * TM + (1 - SWAP) * TN;
 const uint TILE_ROWS = SWAP * TN + (1 - SWAP) * TM;
 const uint ACROSS = COLS / SUBS / TILE_COLS;
@@ -54,17 +54,17 @@ void main() {
     uint base;
     if (!locate(COLS, a, base)) return;
 
-    // The block of C: cols columns, cut into `slices` slices of the vectors.
+    // The tile of C has cols columns; the vectors are cut into `slices` slices.
     uint slices = 1, cols = COLS;
     while (slices < SUBS && cols / 2 >= p.n - base) slices *= 2, cols /= 2;
     uint slice = gl_SubgroupID * slices / SUBS, part = gl_SubgroupID % (SUBS / slices);
-    bool busy = base + part * (COLS / SUBS) < p.n; // else the subgroup's columns do not exist
+    bool busy = base + part * (COLS / SUBS) < p.n; // the subgroup has columns of C
     uint length = STAGE * slices; // vectors of a stage
     uint octets = cols / 8, pitch = octets + 1; // uvec4 of a row of B, and from one to the next
     uint size = length * (pitch + A_ROW); // uvec4 of a stage
     uint log = findLSB(octets);
 
-    uint column[B_LOADS]; // rows of B to fetch next; NONE past the panel's end and C's last column
+    uint column[B_LOADS]; // rows of B to fetch next; NONE past the panel's end and past C's last column
     uvec4 rows[B_LOADS]; // what was fetched of them
     uvec4 values[A_LOADS];
     SUM sums[ACROSS * DOWN];
@@ -102,7 +102,7 @@ void main() {
             if (s >= 1 && t < length * A_ROW && from < a.count * A_ROW) values[i] = Octets(a.values).v[from];
         }
         if (s < 2 || !busy) continue;
-        [[unroll]] for (uint k = 0; k < STAGE; k += TK) {
+        for (uint k = 0; k < STAGE; k += TK) {
             uint b = stage + (slice * STAGE + k) * pitch + part * (COLS / SUBS / 8);
             uint v = stage + length * pitch + (slice * STAGE + k) * A_ROW;
             OPERAND_A x;
@@ -119,7 +119,7 @@ void main() {
         }
     }
 
-    // The sums of each slice, row by row of C.
+    // The sums of all slices are added and stored, row by row of C.
     uint quads = cols / 4;
     barrier();
     [[unroll]] for (uint r = 0; r < DOWN; r++)

@@ -2,15 +2,15 @@
 // kernel's own file defines locate and row_of.
 //
 // Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32, on mma.m16n8k16.
-// Tile: a warp computes a panel (V × 64·CHUNKS). Cᵀ = Bᵀ·Aᵀ: the panel's rows on n = 8, 16 columns of B on m = 16. The
-// K columns of A of a step may meet the instruction's k slots in any order as long as A and B agree: slot pairs are
-// dealt so that a lane's columns are neighbours, and their numbers one load.
-// Data movement: a lane loads 8 neighbouring columns of a gathered row of B with one 128-bit load; a byte permute of
-// two such rows gives the pairs along k of operand A (shuffle in), and the accumulators of 4 instructions are 8
-// neighbouring columns of C again (shuffle out), so no value crosses lanes. The panel's values and column numbers go
-// through shared memory by cp.async, STAGES deep, each warp on its own: there is no CTA-wide barrier. On compute
-// capability 9.0 the first values are prefetched while the launch before still runs.
-// Bound by: L1, which delivers each row of B once a panel.
+// Tile: a warp computes a panel (V × 64·CHUNKS), transposed: Cᵀ = Bᵀ·Aᵀ. The panel's rows take the instruction's n = 8,
+// and 16 columns of B its m = 16. The instruction's k slots may have a step's columns of A in any order, as long as A
+// and B agree. Here pairs of slots are assigned so that a lane's columns are neighbours, whose numbers are one load.
+// Data movement: a lane loads 8 neighbouring columns of a gathered row of B with one 128-bit load. A byte permute of
+// two such rows gives the pairs along k of the operand (shuffle in). The accumulators of 4 instructions are 8
+// neighbouring columns of C again (shuffle out), so no value crosses lanes. Each warp loads its panel's values and
+// column numbers into its own STAGES stage buffers in shared memory by cp.async: there is no CTA-wide barrier. On
+// compute capability 9.0 the first values are prefetched while the launch before still runs.
+// Bound by: L1, which delivers each row of B once for each panel that needs it.
 //
 // Constants: ENTRY, V (8, 16), ELEM (half.cuh), STEP (16, 8: the instruction's k), CHUNKS, WARPS, STAGES. Panels have
 // multiples of STEP columns.
@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                          : "memory");
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                int flat = 4 * i + e; // in the order the matrices are stored: see lds
+                int flat = 4 * i + e; // the matrices' order in shared memory: see lds
 #if STEP == 16
                 if (V == 16) a[i][e >> 1][e & 1] = x[e];
                 else a[flat >> 1][0][flat & 1] = x[e];

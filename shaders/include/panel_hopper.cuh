@@ -3,19 +3,21 @@
 //
 // Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32, on mma.m16n8k16.
 // Tile: a cluster of CLUSTER CTAs computes COLS columns of C for neighbouring blocks of rows. A warp has a stream: ROWS
-// rows, which are LISTS panels of V rows. Cᵀ = Bᵀ·Aᵀ (SSpMM §III-B): 16 columns of B are the instruction's m, 8 rows of
-// A its n. Persistent clusters take tiles in turn; while one is stored the next one's first windows are loaded.
-// Data movement: windows of B (WINDOW × COLS) come by TMA into a stage buffer of STAGES windows: each CTA of a cluster
-// loads a share of a window and multicasts it. A step is 16 vectors of each panel, whose rows of B lie in SPAN
-// neighbouring windows. ldmatrix gathers and transposes 16 rows of B, one address a lane; the encoder deals vectors so
-// that the eight rows read at once differ mod 8: with TMA's swizzle these lie in different banks.
+// rows, which are LISTS panels of V rows. The product is transposed, Cᵀ = Bᵀ·Aᵀ (SSpMM §III-B): 16 columns of B take
+// the instruction's m, 8 rows of A its n. Clusters are persistent: while one stores a tile, the next tile's first
+// windows are loaded.
+// Data movement: windows of B (WINDOW × COLS) are loaded by TMA into a stage buffer of STAGES windows: each CTA of a
+// cluster loads a share of a window and multicasts it. A step is 16 vectors of each panel, whose rows of B are in SPAN
+// neighbouring windows. ldmatrix gathers and transposes 16 rows of B, with one address for each lane. The encoder
+// orders vectors so that the eight rows read at once differ mod 8: with TMA's swizzle these are in different banks.
 // Bound by: shared memory, then L2.
 //
-// ptr holds, for each stream, windows offsets of steps: segment w is the steps whose last row of B is in window w. A
-// step is 16 bytes of values for each lane, as the instruction reads them, and 16 × LISTS numbers of 16 bits, those of
-// a vector of each panel next to each other: where the row is, in chunks of 16 bytes from the buffer's start to the
-// chunk that holds columns 0 to 7. Behind the last step is room for another, which is fetched and not used. From
-// p.places on ptr has the panels of each stream, then the arguments of row_of. shaders/panel/streams.go makes them.
+// ptr holds, for each stream, an offset of steps for each window: segment w is the steps whose last row of B is in
+// window w. A step is 16 bytes of values for each lane, as the instruction reads them, and 16 × LISTS numbers of 16
+// bits. These say where the vectors' rows of B are, those of one vector of each panel next to each other: in chunks of
+// 16 bytes from the buffer's start to the chunk with columns 0 to 7. Behind the last step is room for one more, which
+// is loaded but not used. From p.places on ptr has the panels of each stream, then the arguments of row_of.
+// shaders/panel/streams.go makes these arrays.
 //
 // Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, STAGE_ROWS (rows of all stages), SPAN, WARPS, CLUSTER.
 // p.width is the streams of a CTA, at most WARPS. Dynamic shared memory: BUFFER_BYTES + 16·STAGES.
@@ -27,12 +29,12 @@
 
 #define COLS 64
 #define ROWS 16 // of a stream
-#define PRODUCERS 4 // producer warps: one thread copies, and the others give up their registers
+#define PRODUCERS 4 // producer warps: one thread copies; the other warps give up their registers
 #define PITCH (COLS * 2) // bytes from a row of the buffer to the next
 #define CHUNKS_OF_ROW (COLS / 8) // of 16 bytes
 #define WINDOW_BYTES (WINDOW * PITCH)
 #define BUFFER_BYTES (STAGES * WINDOW_BYTES)
-#define PART (WINDOW / CLUSTER) // rows of a window that a block copies
+#define PART (WINDOW / CLUSTER) // rows of a window that a CTA copies
 #define LISTS (ROWS / V)
 #define NO_STREAM 0xffffffff
 #define NO_PANEL 0xffffffff
@@ -42,7 +44,7 @@ static_assert(STAGE_ROWS == STAGES * WINDOW && STAGES > SPAN && STAGES <= 32 && 
               "");
 static_assert(PART <= 256 && PART % 8 == 0, "");
 
-// Tiles is how C is shared out: row blocks of all streams, CLUSTER of them times COLS columns a tile.
+// Tiles is how C is divided: a tile is CLUSTER row blocks of all streams times COLS columns.
 struct Tiles {
     u32 streams, blocks, count, cluster, clusters, rank;
 
@@ -53,7 +55,7 @@ struct Tiles {
         cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER, rank = blockIdx.x % CLUSTER;
     }
     __device__ __forceinline__ u32 column(u32 tile) const { return tile / (blocks / CLUSTER) * COLS; }
-    // stream returns a warp's stream. They come by falling weight, and are dealt to blocks there and back.
+    // stream returns a warp's stream. Streams are sorted by weight, and dealt to CTAs in turn and back again.
     __device__ __forceinline__ u32 stream(u32 tile, u32 warp) const {
         u32 block = tile % (blocks / CLUSTER) * CLUSTER + rank,
             n = warp * blocks + (warp & 1 ? blocks - 1 - block : block);
@@ -61,7 +63,7 @@ struct Tiles {
     }
 };
 
-// Phases holds the parity that each barrier of a buffer is to be waited for next.
+// Phases holds, for each barrier of a buffer, the parity to wait for next.
 struct Phases {
     u32 barriers, bits;
     __device__ __forceinline__ void wait(u32 stage) {
@@ -70,8 +72,8 @@ struct Phases {
     }
 };
 
-// Step is a lane's part of a step: values of 8 rows of the stream after the other, and where the rows of B are that it
-// names to ldmatrix.
+// Step is a lane's share of a step: its values, 8 rows of the stream at a time, and the places of the rows of B whose
+// addresses it gives to ldmatrix.
 struct Step {
     u32 values[ROWS / 8][2], places;
 
@@ -87,7 +89,7 @@ struct Step {
         places = x;
 #endif
     }
-    // place is where the row of list l's vector is, in bytes from the buffer's start.
+    // place returns the place of the row of list l's vector, in bytes from the buffer's start.
     __device__ __forceinline__ u32 place(int l) const { return (l ? places >> 12 : places << 4) & 0xffff0; }
 };
 
@@ -129,14 +131,14 @@ __device__ __forceinline__ void across(float (&x)[4]) {
     }
 }
 
-// rows_of returns, for lane r and lane r + ROWS, the row of C that row r of a stream is; NO_ROW where it has none. A
-// lane of panels has panel lane % LISTS.
+// rows_of returns, for lane r and lane r + ROWS, the row of C that is row r of a stream, or NO_ROW. A lane's panel is
+// panel lane % LISTS.
 __device__ __forceinline__ u32 rows_of(const u32 *work, u32 panels) {
     u32 lane = threadIdx.x & 31, panel = __shfl_sync(0xffffffff, panels, lane % ROWS / V);
     return panel == NO_PANEL ? NO_ROW : row_of(work, {0, 0, panel * V, 0, NO_SLOT}, lane % V);
 }
 
-// The sums of a stream: lane (g, q) has columns 16·j + g and 16·j + g + 8 of rows 8·h + 2q and 8·h + 2q + 1. quad
+// Sums is a stream's sums: lane 4g + q has columns 16·j + g and 16·j + g + 8 of rows 8·h + 2q and 8·h + 2q + 1. quad
 // returns four neighbouring ones of row 8·h + 2q + e, from column 32·j + first_column() on.
 typedef float Sums[ROWS / 8][COLS / 16][4];
 __device__ __forceinline__ u32 first_column() { return (threadIdx.x >> 2 & 3) * 8 + (threadIdx.x >> 4 & 1) * 4; }
@@ -146,9 +148,8 @@ __device__ __forceinline__ float4 quad(const Sums &acc, int h, int e, int j) {
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// store_plain stores a stream's sums where all of them are finite, and C is of f32, is not read, and has all COLS
-// columns. Else it does nothing, and returns false. What most tiles need is without branches, so that latencies hide
-// each other.
+// store_plain stores a stream's sums in the common case: all of them are finite, C is f32 and not read, and it has all
+// COLS columns. Else it does nothing and returns false. The common case is without branches, so that latencies overlap.
 __device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out<Params> &out, u32 base) {
     if (!out.plain || base + COLS > out.p.n || !all_finite(*(const float(*)[ROWS / 8 * (COLS / 16)][4]) acc))
         return false;
@@ -169,7 +170,7 @@ __device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out
     return true;
 }
 
-// store_any stores any.
+// store_any stores a stream's sums in any case.
 __device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<Params> &out, u32 base,
                                           EntriesStream entries) {
 #pragma unroll
@@ -251,10 +252,10 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1) __clus
             u32 half = lane & 8 ? 16 : 0; // ldmatrix: matrix 2i + j is vectors 8i to 8i + 7, columns 8j to 8j + 7
             const char *lane_values = (const char *)values + 16 * lane,
                        *lane_places = (const char *)places + (lane / 16 * 8 + lane % 8) * (2 * LISTS);
-            asm volatile("" : "+l"(lane_values), "+l"(lane_places), "+r"(half)); // else they are computed in each step
+            asm volatile("" : "+l"(lane_values), "+l"(lane_places), "+r"(half)); // not computed in each step
             u32 stream, i, bounds, panels; // of a tile; ends of the next 32 segments, and panels, one a lane
             Step next; // step i
-            auto take = [&](u32 tile) { // a tile, whose first step is on its way then
+            auto take = [&](u32 tile) { // starts a tile: it starts loading the first step
                 stream = tiles.stream(tile, warp);
                 i = bounds = 0, panels = NO_PANEL;
                 if (stream != NO_STREAM) {

@@ -1,10 +1,11 @@
 // Panels × dense on cooperative matrices of a known lane layout (lanes.glsl), f16, sums in f32. A kernel's own file
 // defines locate and rowOf.
 //
-// Tile: a subgroup computes a panel (V × 64·CHUNKS). A step is 16 vectors, of which lane (g, t) has four, 4t to 4t + 3.
+// Tile: a subgroup computes a panel (V × 64·CHUNKS). A step is 16 vectors; lane 4g + t has four of them, 4t to 4t + 3.
 // Panels have multiples of 16 vectors.
-// Data movement: a lane reads its vectors' rows of B straight from memory. A's values come in the order in which lanes
-// hold them: lane l of step s has 4·V/8 halves from (32·s + l)·4·V/8 on, vector i of its four in rows 8h + g at 4h + i.
+// Data movement: a lane reads its vectors' rows of B straight from memory. A's values are stored in the order in which
+// lanes hold them: lane l of step s has 4·V/8 f16 values from (32·s + l)·4·V/8 on; vector i of its four in row 8h + g
+// is value 4h + i.
 // Bound by: gathers of rows of B.
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
@@ -17,7 +18,7 @@ shared vec4 mem[SHARED];
 
 const uint WIDE = 64 * CHUNKS;
 const uint HALVES = V / 8;
-const uint ROWS = 4 * CHUNKS; // octets of B that a lane has of a step
+const uint ROWS = 4 * CHUNKS; // octets of B that a lane loads for a step
 
 uint octetOf[CHUNKS]; // where in a row of B the lane's octets are
 SUM sums[HALVES * CHUNKS * 4];
@@ -65,7 +66,7 @@ void main() {
     [[unroll]] for (uint i = 0; i < HALVES * CHUNKS * 4; i++)
         sums[i] = SUM(0.0);
 
-    // Two steps are under way, and the columns of the one after them. Past the panel's end its last step is fetched
+    // Two steps are in flight, and the columns of the one after them. Past the panel's end the last step is fetched
     // again.
     uint steps = a.count / 16;
     if (steps > 0) {
@@ -84,7 +85,7 @@ void main() {
         }
     }
 
-    // To shared memory, row by row of C.
+    // The sums go through shared memory, row by row of C.
     const uint quads = WIDE / 4, pitch = quads + 1;
     [[unroll]] for (uint h = 0; h < HALVES; h++)
         [[unroll]] for (uint c = 0; c < CHUNKS; c++) [[unroll]] for (uint e = 0; e < 2; e++)

@@ -2,14 +2,15 @@
 //
 // Computes: C = alpha·A·B + beta·C for panels of V rows.
 // Tile: a warp computes a panel (V × 128), a lane (V × 4): a 128-bit load of a row of B feeds 4·V multiply-adds. UNROLL
-// columns are in flight; panels have multiples of UNROLL columns. WARPS warps a CTA.
+// columns are in flight; panels have multiples of UNROLL columns. A CTA has WARPS warps.
 // Data movement: straight from L1 to registers.
-// Bound by: FMA for wide C, L1 else.
+// Bound by: FMA if C has many columns, else L1.
 
 #pragma once
 #include "panel_split.cuh"
 
-// CTAs of a multiprocessor. ptxas limits registers by it: with 7 CTAs, panels of 8 rows take up to a fifth longer.
+// LEAST is the CTAs of a multiprocessor, by which ptxas limits registers. (With 7, panels of 8 rows take up to a fifth
+// longer.)
 #define LEAST (V == 8 ? 6 : 4)
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)

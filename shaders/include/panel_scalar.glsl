@@ -1,10 +1,10 @@
 // Panels × dense on scalar units. A kernel's own file defines locate and rowOf.
 //
-// Tile: a workgroup computes a panel (V × 4·LOCAL), an invocation (V × 4). Where C is narrower, invocations share the
-// panel's columns (slices), and their sums are added in order at the end.
+// Tile: a workgroup computes a panel (V × 4·LOCAL), an invocation (V × 4). If C has fewer columns, invocations with the
+// same outputs divide the panel's columns (slices), and their partial sums are added in order at the end.
 // Data movement: values and column numbers of STAGE columns go through shared memory. Rows of B come straight from
 // memory.
-// Bound by: FMA for wide C, gathers of rows of B else.
+// Bound by: FMA if C has many columns, else gathers of rows of B.
 //
 // ELEM is the type of A and B.
 
@@ -19,7 +19,7 @@ shared vec4 sums[LOCAL];
 
 #include "quad.glsl"
 
-// loadStage copies m columns from number s on to shared memory.
+// loadStage copies columns s to s + m - 1 of the panel to shared memory.
 void loadStage(Panel a, uint s, uint m) {
     uvec2 from = at(a.values, s, V * ELEM_BYTES);
     for (uint i = gl_LocalInvocationIndex; i < m * V / 4; i += LOCAL) values[i] = quad(from, i);
@@ -38,7 +38,7 @@ void main() {
     uint slices = LOCAL / width;
     uint slice = gl_LocalInvocationIndex / width, lane = gl_LocalInvocationIndex % width;
     uint j = base + 4 * lane;
-    uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
+    uint from = min(j, p.ldb - 4) / 4; // columns past the last are never stored
 
     vec4 acc[V];
     [[unroll]] for (uint r = 0; r < V; r++)

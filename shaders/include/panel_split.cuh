@@ -1,9 +1,9 @@
-// Split panels: partial sums on their way to the workspace, and phase 1, which adds them in order. Needs what panel.cuh
-// does, and locate's file.
+// Split panels (split-K): a heavy panel's columns are divided among warps, whose partial sums go to the workspace.
+// Phase 1 adds them in order. Needs panel.cuh and the file with locate.
 
 #pragma once
 
-// An output from the entries of columns first to last alone: see result.cuh's Special.
+// recompute returns an output from the entries in columns first to last - 1 alone: see result.cuh's Special.
 static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const Elem *values,
                                                const u32 *mask, const Elem *b, u32 ldb, u32 row, u32 col) {
     Special s;
@@ -11,7 +11,8 @@ static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *c
     return s.result();
 }
 
-// keep writes COUNT (a multiple of 4) neighbouring sums of a part's row to its slot, which has a multiple of 8 columns.
+// keep writes COUNT (a multiple of 4) neighbouring partial sums of a row to its slot, whose rows have a multiple of 8
+// columns.
 template <int COUNT>
 __device__ __forceinline__ void keep(float *part, const Params &p, u32 slot, u32 row, u32 col,
                                      const float (&x)[COUNT]) {
@@ -22,8 +23,9 @@ __device__ __forceinline__ void keep(float *part, const Params &p, u32 slot, u32
     for (int i = 0; i < COUNT; i += 4) __stcg((float4 *)(to + i), make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]));
 }
 
-// add_parts is phase 1: a thread has four columns of a row of a heavy panel. (It takes the parameters by value: had the
-// kernel's their address taken, it would read them again and again.)
+// add_parts is phase 1: a thread adds the partial sums of four columns of a row of a heavy panel. (It takes the
+// parameters by value: if the address of the kernel's were taken, the kernel would read them from memory again and
+// again.)
 static __device__ __noinline__ void add_parts(const Params p, const u32 *work, const u32 *colind, const Elem *values,
                                               const u32 *mask, const Elem *b, const float *bias, void *c,
                                               const float *part) {

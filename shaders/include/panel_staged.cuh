@@ -4,16 +4,16 @@
 // Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32. The multiply is panel_gather.cuh's.
 // Tile: a CTA computes WARPS·PANELS panels (V × 64 each), a consumer warp PANELS of them.
 // Data movement: PRODUCERS producer warps copy B into a stage buffer of STAGES windows (WINDOW × 64), and every panel
-// gathers from there. panel_gather.cuh gathers each row of B from L1 once a panel, where the four lanes of a quad read
-// the same columns of four rows, which lie in the same banks. Here staged rows are 160 bytes apart, so that rows that
-// differ mod 4 differ in banks, and the encoder deals a panel's vectors so that the four rows that a quad reads
-// together differ mod 4. mbarriers tell consumers that a window is full and producers that it is free, so warps may run
-// apart by some windows. A consumer warp prefetches the steps (16 vectors) of each of its panels DEPTH ahead.
+// gathers from there. (panel_gather.cuh gathers each row of B from L1 once for each panel. There the four lanes of a
+// quad read the same columns of four rows, which are in the same banks.) Staged rows are 160 bytes apart, so that rows
+// that differ mod 4 differ in banks, and the encoder orders a panel's vectors so that the four rows that a quad reads
+// together differ mod 4. mbarriers tell consumers that a window is full and producers that it is free, so warps may be
+// some windows apart. A consumer warp prefetches the steps (16 vectors) of each of its panels DEPTH ahead.
 // Bound by: shared-memory gathers.
 //
-// The format's lists are cut by window: ptr holds panels × windows + 1 offsets, list (panel, w) being the panel's
-// vectors whose columns lie in window w, padded to a multiple of 16; colind holds 16-bit columns within the window, two
-// to a word.
+// The format's lists are cut by window. ptr holds panels × windows + 1 offsets: list (panel, w) is the panel's vectors
+// whose columns are in window w, padded to a multiple of 16. colind holds 16-bit columns within the window, two to a
+// word.
 //
 // Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, WARPS, PRODUCERS, PANELS (of a warp), STAGES (windows in shared
 // memory), DEPTH (steps of a panel). Dynamic shared memory: LISTS bytes, and 4·WARPS·PANELS·(windows + 1) for the
@@ -65,8 +65,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1)
 
     if (warp >= WARPS) { // producer warps
         u32 t = threadIdx.x - 32 * WARPS;
-        // Columns past the leading dimension are read from its end instead and never stored; rows past
-        // the matrix are zeros.
+        // Columns past the leading dimension are read from its end instead and never stored. Rows past the matrix are
+        // zeros.
         const u16 *from = b + min(base + 8 * (t & 7), p.ldb - 8);
         for (u32 w = 0; w < windows; w++) {
             u32 stage = w % STAGES;
@@ -85,10 +85,10 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1)
         return;
     }
 
-    // Panels come by falling weight. They are dealt to blocks in turn, and to warps there and back, so
-    // that all have about the same to do.
+    // Panels are sorted by weight, the heaviest first. They are dealt to CTAs in turn, and to warps in turn and back
+    // again, so that all have about the same work.
     //
-    // The offsets of this warp's lists, and its part of the copies of each panel's steps.
+    // The offsets of this warp's lists, and its share of the copies of each panel's steps.
     u32 *lists = (u32 *)(smem + LISTS) + warp * PANELS * (windows + 1);
     u32 steps = buffer + STAGES * WINDOW_BYTES + warp * PANELS * RING_BYTES;
     u32 panel[PANELS], left[PANELS]; // steps of the panel yet to copy
@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1)
                                    "=r"(rows.v[i][0].w)
                                  : "r"(rows_at + row * PITCH));
                 }
-                __syncwarp(); // all lanes have read the step whose place the copy takes
+                __syncwarp(); // all lanes have read the step that the copy replaces
                 fetch(j, at[j]);
                 at[j] =
                     at[j] + STEP_BYTES == steps + (j + 1) * RING_BYTES ? steps + j * RING_BYTES : at[j] + STEP_BYTES;

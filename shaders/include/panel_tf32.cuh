@@ -1,7 +1,7 @@
-// Panels × dense on tensor cores in tf32: f32 data whose products keep 11 significant bits.
+// Panels × dense on tensor cores in tf32: f32 operands are rounded to 11 significant bits.
 //
 // Computes: C = alpha·A·B + beta·C for panels of 8 rows, on mma.m16n8k8, by panel_gather.cuh's mapping.
-// Tile: a warp computes a panel (8 × 32·CHUNKS), WARPS warps a CTA. Panels have multiples of 8 columns.
+// Tile: a warp computes a panel (8 × 32·CHUNKS). A CTA has WARPS warps. Panels have multiples of 8 columns.
 // Data movement: straight from L1 to registers. A lane loads 4 neighbouring columns of a gathered row of B with one
 // 128-bit load. A register holds a single k, so nothing is permuted: words j and j + 1 of two rows are the
 // instruction's operand A as they are. Lane (g, q) holds values of row g of columns q and q + 4.
@@ -11,7 +11,7 @@
 #include "panel_split.cuh"
 #include "tf32.cuh"
 
-// A step's share of a lane: two vectors' values of its row, their rows of B.
+// Step is a lane's share of a step: the values of two vectors in its row, and their rows of B.
 struct Step {
     u32 a[2], k[2];
     uint4 b[2][CHUNKS];

@@ -3,8 +3,8 @@
 //
 // Tile: a workgroup of WARPS subgroups computes 2·WARPS panels (8 × 64 each).
 // Data movement: B is copied once, WINDOW rows at a time, and every panel gathers from the copy. Staged rows are 160
-// bytes apart, so that rows that differ mod 4 differ in banks, and the encoder deals a panel's vectors so that the rows
-// that the lanes of a quad read together do (package panel, windows.go).
+// bytes apart, so that rows with different numbers mod 4 are in different banks. The encoder orders a panel's vectors
+// so that the rows that four lanes of a quad read together differ mod 4 (package panel, windows.go).
 // Bound by: shared-memory gathers.
 //
 // The lists are cut by window: list (panel, w) is vectors work[panel·windows + w] to work[panel·windows + w + 1], a
@@ -24,7 +24,7 @@ const uint LOCAL = gl_WorkGroupSize.x;
 const uint PITCH = 10; // uvec4 from a staged row to the next
 const uint LOADS = (WINDOW * 8 + LOCAL - 1) / LOCAL; // uvec4 of a window that each invocation copies
 
-uint steps; // of all panels
+uint steps; // of all panels together
 
 // A step of a panel: the lane's four columns, 16 bits each, and values.
 struct Step {
@@ -46,11 +46,11 @@ void multiply(inout SUM sums[4], Step s) {
         sums[i] = coopMatMulAdd(columns16(r0[i], r1[i], r2[i], r3[i]), y, sums[i]);
 }
 
-// What a subgroup has of a panel. It is no array: drivers keep arrays in memory that a loop in a loop indexes.
+// Work is the work on one panel. (It is no array: drivers keep an array in memory that an inner loop indexes.)
 struct Work {
-    uint number; // p.panels: none
-    uint at, stop; // steps: the next, the end of the next window's list
-    Step even, odd; // the next two
+    uint number; // p.panels: there is none
+    uint at, stop; // the next step; the end of the next window's list
+    Step even, odd; // the next two steps
 };
 
 Work workOf(uint stratum, uint windows) {
@@ -81,7 +81,7 @@ void list(inout Work a, inout SUM sums[4], uint w, uint windows) {
     }
 }
 
-// store takes a panel to shared memory, row by row of C, and from there to C.
+// store writes the sums of a panel to shared memory, row by row of C, and from there to C.
 void store(Work w, SUM sums[4], uint base, uint windows) {
     const uint pitch = 17;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3, mine = gl_SubgroupID * 8 * pitch;
@@ -103,7 +103,7 @@ void store(Work w, SUM sums[4], uint base, uint windows) {
 
 uvec4 rows[LOADS]; // of the next window
 
-// fetch loads window w, 8 octets from octet base on, into registers; past B's last row, zeros.
+// fetch loads 8 octets of each row of window w, from octet base on, into registers. Rows past B's last are zeros.
 void fetch(uint w, uint base) {
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
         uint at = i * LOCAL + gl_LocalInvocationIndex, k = w * WINDOW + at / 8;
@@ -116,8 +116,8 @@ void fetch(uint w, uint base) {
 void main() {
     uint windows = (p.cols + WINDOW - 1) / WINDOW, base = gl_WorkGroupID.y * 64;
     steps = p.work.v[p.panels * windows] / 16;
-    // Panels come by falling weight. They are dealt to workgroups in turn, and to subgroups there and back, so that all
-    // have about the same to do.
+    // Panels are sorted by weight, the heaviest first. They are dealt to workgroups in turn, and to subgroups in turn
+    // and back again, so that all have about the same work.
     Work a = workOf(gl_SubgroupID, windows), b = workOf(2 * WARPS - 1 - gl_SubgroupID, windows);
     SUM x[4], y[4];
     [[unroll]] for (uint i = 0; i < 4; i++)

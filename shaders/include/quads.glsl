@@ -1,7 +1,7 @@
-// Quads of columns with two entries, as 2:4 sparsity has them.
+// Quads of columns with two entries (2:4 sparsity).
 
-// quadOf24 returns the four columns of a row, as halves. The low bits of place name two, the lower in bits 0 and
-// 1, that have the values in x.
+// quadOf24 returns the four columns of a quad, as f16. x has the two values; bits 0 and 1 of place have the column of
+// the first, bits 2 and 3 that of the second.
 uvec2 quadOf24(uint x, uint place) {
     uint at0 = place & 3, at1 = place >> 2 & 3;
     return uvec2(at0 == 0   ? (at1 == 1 ? x : x & 0xffffu)

@@ -1,5 +1,6 @@
-// Quantised values of A: codes of 8 bits, and a scale for each row and SCALE_COLS columns. QUANT is S8 (a code is an
-// integer plus 128) or E4M3. Elements of A are made from codes without their scales; sums are multiplied by the scales.
+// Quantised values of A: 8-bit codes, and a scale for each row and SCALE_COLS columns. QUANT is S8 (a code is an
+// integer plus 128) or E4M3. Elements of A are made from codes without their scales; partial sums are multiplied by the
+// scales.
 
 #pragma once
 #include "units.cuh"
@@ -9,7 +10,7 @@
 #define SCALE_COLS 128
 #define ZERO_CODE (QUANT == S8 ? 0x80 : 0)
 
-// UNIT is the element for the integer 1. (Subnormal bf16 times a power of two is the shortest way there.)
+// UNIT is the element that the integer 1 becomes. (A subnormal bf16 times a power of two is the shortest conversion.)
 #define UNIT (QUANT == S8 && ELEM == BF16 ? 0x1p-6f : 1.0f)
 
 // two_levels returns the numbers that two e4m3 stand for, as f16.
@@ -19,7 +20,7 @@ __device__ __forceinline__ u32 two_levels(u16 codes) {
     return y;
 }
 
-// elements returns two elements of A, in units of UNIT, of the codes in the lower (HIGH = 0) or upper half of x.
+// elements returns two elements of A, in units of UNIT, from the codes in the lower (HIGH = 0) or upper half of x.
 template <int HIGH> __device__ __forceinline__ u32 elements(u32 x) {
     u32 y;
 #if QUANT == S8 && ELEM == F16

@@ -1,5 +1,5 @@
-// Quantised values of A: codes of 8 bits, four in a word, and a scale for each row and SCALE_COLS columns. QUANT is S8
-// or E4M3; without it nothing is quantised.
+// Quantised values of A: 8-bit codes, four in a word, and a scale for each row and SCALE_COLS columns. QUANT is S8 or
+// E4M3; if it is not defined, A is not quantised.
 
 #define S8 1
 #define E4M3 2

@@ -6,6 +6,6 @@ fn level(word: u32, i: u32) -> f32 {
     let code = (word >> (8u * i)) & 0xffu;
     let size = code & 0x7fu;
     var x = f32(size) * 0.001953125; // multiples of 2^-9
-    if (size >= 8u) { x = bitcast<f32>((size << 20u) + 0x3c000000u); } // a bias of 7 for one of 127
+    if (size >= 8u) { x = bitcast<f32>((size << 20u) + 0x3c000000u); } // the exponent's bias: 127 in place of 7
     return select(x, -x, (code & 0x80u) != 0u);
 }

@@ -1,16 +1,16 @@
-// Storing results: sums that are not finite, and C = alpha·x + beta·C in any type, with an epilogue. P is a kernel's
-// Params, which has rows, n, ldc, store, alpha and beta.
+// Storing results: C = alpha·x + beta·C in any type, with an epilogue, and finite repair. P is a kernel's Params, which
+// has rows, n, ldc, store, alpha and beta.
 
 #pragma once
 #include "epilogue.cuh"
 #include "units.cuh"
 
-// The value of one output from a row's real entries alone, taken when a sum that padding may have touched
-// is not finite: a structural zero must not touch B, and the class of the result must not depend on the
-// order of summation.
+// Special computes an output from its row's entries alone. It is used if a sum that padding may have touched is not
+// finite: a structural zero must not touch B, and the class of the result (Inf, NaN) must not depend on the order of
+// the sum.
 struct Special {
     float sum = 0;
-    u32 seen = 0; // 1: +Inf, 2: -Inf, 4: NaN, from operands that are not finite
+    u32 seen = 0; // 1: +Inf, 2: -Inf, 4: NaN, of products whose operands are not finite
 
     __device__ __forceinline__ void add(float x, float y) {
         float t = x * y;
@@ -24,8 +24,8 @@ struct Special {
     }
 };
 
-// mended replaces elements that are not finite among four neighbouring columns of a row: recompute(row, col) gives an
-// output from the real entries.
+// mended replaces those of four neighbouring columns of a row that are not finite. recompute(row, col) returns an
+// output computed from the entries alone.
 template <class P, class F>
 static __device__ __noinline__ float4 mended(const P &p, u32 row, u32 col, float4 y, F recompute) {
     float x[4] = {y.x, y.y, y.z, y.w};
@@ -35,14 +35,14 @@ static __device__ __noinline__ float4 mended(const P &p, u32 row, u32 col, float
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// Dest is where results go: C, and the bias that an epilogue adds.
+// Dest is the destination of results: C, and the bias that an epilogue adds.
 struct Dest {
     void *c;
     const float *bias;
 };
 
-// stored writes four neighbouring columns of a row, x = alpha times the sums, to a C of any kind; columns from n on are
-// left out.
+// stored writes four neighbouring columns of a row to a C of any type; x is alpha times the sums. Columns from n on are
+// not written.
 template <class P> __device__ __forceinline__ void stored(Dest to, const P &p, u32 row, u32 col, float4 x) {
     if (row < p.rows) store_quad(to.c, to.bias, p.store, row, col, p.n, p.ldc, p.beta, x);
 }
@@ -51,7 +51,7 @@ template <class P> __device__ __forceinline__ void stored(Dest to, const P &p, u
 template <class P> struct Out {
     Dest to;
     const P &p;
-    bool plain; // C is f32, not read, without an epilogue, and its rows start at multiples of 16 bytes
+    bool plain; // C is f32 and not read, there is no epilogue, and C's rows are aligned to 16 bytes
     __device__ __forceinline__ Out(Dest to, const P &p)
         : to(to), p(p), plain(p.store == F32 && p.beta == 0 && (p.ldc & 3) == 0) {}
 
@@ -66,9 +66,9 @@ template <class P> struct Out {
     }
 };
 
-// store_tiles writes a warp's sums, DOWN tiles of 16 rows by ACROSS (even) tiles of 8 columns as the matrix unit
-// holds them: lane (g, q) has columns 2q, 2q+1 of rows g and g + 8. Neighbours swap halves of two tiles, so
-// that each lane writes four columns of one.
+// store_tiles writes a warp's sums, DOWN tiles of 16 rows by ACROSS (an even number) tiles of 8 columns, in the layout
+// of mma's accumulators: lane 4g + q has columns 2q and 2q + 1 of rows g and g + 8. Neighbouring lanes swap halves of
+// two tiles, so that each writes four columns of one.
 template <int DOWN, int ACROSS, class P, class F>
 __device__ __forceinline__ void store_tiles(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, u32 row, u32 col,
                                             F recompute) {

@@ -4,15 +4,15 @@
 #pragma once
 #include "store_batches.cuh"
 
-// MOST_SPLIT_SLOTS is the most tiles whose sums are cut, times the groups of warps of a block that add up by
-// themselves. Launches of a module follow each other. MOST_SPLITS is the most parts of a sum.
+// MOST_SPLIT_SLOTS is the most tiles that are split, times the warpgroups of a CTA that add up separately. (Launches of
+// one module run one after the other.) MOST_SPLITS is the most splits of a sum.
 #define MOST_SPLIT_SLOTS 4096
 #ifndef MOST_SPLITS
 #define MOST_SPLITS 8
 #endif
 __device__ u32 arrived[MOST_SPLIT_SLOTS], left_again[MOST_SPLIT_SLOTS];
 
-// meet waits until the THREADS threads of each part of a tile are here. What they wrote before is then seen.
+// sync_splits waits until the THREADS threads of each split of a tile are here. Their writes are visible then.
 template <int THREADS> __device__ __forceinline__ void sync_splits(u32 slot, u32 partials, u32 barrier) {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(THREADS) : "memory");
     if (threadIdx.x % THREADS == 0) {
@@ -26,14 +26,14 @@ template <int THREADS> __device__ __forceinline__ void sync_splits(u32 slot, u32
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(THREADS) : "memory");
 }
 
-// store_split_k adds a part's sums to those of the other splits - 1 and stores some columns of the tile. acc is as in
-// store_tiles, from (row, col) on; a group of THREADS threads, which meet at that barrier, does so by itself. (splits
-// is read where it is needed, as there is no register for it.)
+// store_split_k adds a split's partial sums to those of the others, and stores some columns of the tile. acc is as in
+// store_tiles, from (row, col) on. Each group of THREADS threads, which meet at `barrier`, does so separately. (splits
+// is read where it is needed, because there is no register for it.)
 template <int THREADS, int DOWN, int ACROSS, class P, class F>
 __device__ __forceinline__ void store_split_k(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, const u32 &splits,
                                               u32 row, u32 col, u32 slot, u32 split, u32 barrier, float *work,
                                               F recompute) {
-    constexpr u32 EACH = THREADS * DOWN * ACROSS; // float4 of a part
+    constexpr u32 EACH = THREADS * DOWN * ACROSS; // float4 of a split
     float4 *partials = (float4 *)work + (u64)slot * splits * EACH + threadIdx.x % THREADS;
 #pragma unroll
     for (int j = 0; j < ACROSS; j++)

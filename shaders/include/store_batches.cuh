@@ -1,13 +1,13 @@
-// Storing tiles of sums to a C that is read (beta), of any type, with an epilogue, several elements of a thread at a
-// time: C's elements are loaded together, and activations of four are computed at once. The results are those of
+// Storing tiles of sums to a C that is read (beta), or of any type, or with an epilogue. A thread handles several
+// elements at a time: it loads C's elements together, and computes four activations at once. The results are those of
 // store_tiles, bit for bit.
 
 #pragma once
 #include "finite.cuh"
 #include "result.cuh"
 
-// quotient is x / y for 1 ≤ y < 2^124 and 2^-80 ≤ |x| < 2^7, or x = +0: the steps of the compiler's division, without
-// its test.
+// quotient returns x / y for 1 ≤ y < 2^124 and 2^-80 ≤ |x| < 2^7, or x = +0. It takes the steps of the compiler's
+// division, without the test for other operands.
 __device__ __forceinline__ float quotient(float x, float y) {
     float r;
     asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(y));
@@ -17,10 +17,10 @@ __device__ __forceinline__ float quotient(float x, float y) {
     return fmaf(r, fmaf(-y, q, x), q);
 }
 
-// activated_rarely is activated, which is not worth its place inline.
+// activated_rarely is activated as a call, which is not worth inlining.
 static __device__ __noinline__ float activated_rarely(float x, u32 activation) { return activated(x, activation); }
 
-// smooth is the activation, GELU or SiLU, of four x.
+// smooth applies the activation, GELU or SiLU, to four x.
 __device__ __forceinline__ void smooth(float (&x)[4], u32 activation) {
     u32 limit = activation == 2 ? 0x41200000u : 0x42ae0000u; // as in activated
     float y[4];
@@ -52,15 +52,15 @@ __device__ __forceinline__ void smooth(float (&x)[4], u32 activation) {
     for (int i = 0; i < 4; i++) x[i] = y[i];
 }
 
-// Quads is two pairs of tiles of sums, of 16 rows by 8 columns each as the matrix unit holds them: four quads of
-// neighbouring columns of a thread.
+// Quads is two pairs of tiles (16 rows by 8 columns) of sums, in the layout of mma's accumulators: a thread has four
+// quads of neighbouring columns.
 struct Quads {
     float x[2][2][4];
 };
 
 // store_quads stores the epilogue of alpha·sums + beta·C. The pairs begin at row `row` and columns col and col +
-// stride; the second is left out from column end on. It is called, for the code of all sums of a tile would take longer
-// to fetch than to run.
+// stride. If the second begins at column end or after it, it is not stored. It is a call, because the code of all sums
+// of a tile would take longer to fetch than to run.
 template <class P, class F>
 static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store,
                                                 float alpha, float beta, u32 row, u32 col, u32 stride, u32 end,
@@ -113,7 +113,7 @@ static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u3
                 y[0] = m.x, y[1] = m.y, y[2] = m.z, y[3] = m.w;
             }
 #pragma unroll
-            for (int e = 0; e < 4; e++) y[e] = __fmul_rn(alpha, y[e]); // nothing is fused with it
+            for (int e = 0; e < 4; e++) y[e] = __fmul_rn(alpha, y[e]); // not fused with the addition
             if (!inside) {
                 stored(to, *p, r, c, make_float4(y[0], y[1], y[2], y[3]));
                 continue;
@@ -134,8 +134,8 @@ static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u3
     }
 }
 
-// store_sums is store_tiles of pairs of tiles that are STRIDE columns apart, those before column end, which is not past
-// C: in batches, in the form of a kernel for a C that is read or has an epilogue.
+// store_sums is store_tiles for pairs of tiles that are STRIDE columns apart. Those from column `end` on, which is not
+// past C, are not stored. A kernel's form for a C that is read, or for an epilogue, stores in batches.
 template <int STRIDE, int ACROSS, class P, class F>
 __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end,
                                            F recompute) {
@@ -160,9 +160,9 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
 #endif
 }
 
-// store_plain is store_sums where all of a warp's 16 rows lie in C, which is of f32, is not read, has no epilogue and
-// rows that begin at multiples of 16 bytes, and all columns before column end, and all sums are finite. Else it stores
-// nothing, and returns false. Instructions that run once have to be fetched, so there are as few as can be.
+// store_plain is store_sums for the common case: all of the warp's 16 rows and all columns before `end` are in C, C is
+// f32 and not read, its rows are aligned to 16 bytes, there is no epilogue, and all sums are finite. Else it stores
+// nothing and returns false. It has few instructions, because instructions that run once must be fetched.
 template <int STRIDE, int ACROSS, class P>
 __device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col,
                                             u32 end) {
@@ -188,13 +188,13 @@ __device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], De
     return true;
 }
 
-// Eight is two tiles of sums of a thread, of 16 rows by 8 columns each as the matrix unit holds them.
+// Eight is two tiles (16 rows by 8 columns) of sums, in the layout of mma's accumulators: a thread has eight sums.
 struct Eight {
     float x[2][4];
 };
 
-// store_across is store_quads for a C that lies across: a row of sums is a column of C. There are `rows` rows and n
-// columns of sums, and C's rows are ldc apart.
+// store_across is store_quads for a transposed C: a row of sums is a column of C. The sums have `rows` rows and n
+// columns, and C's rows are ldc apart.
 template <class P, class F>
 static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store,
                                                  float alpha, float beta, u32 row, u32 col, const F *recompute) {
@@ -226,7 +226,7 @@ static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u
         for (int e = 0; e < 4; e++) {
             if ((__float_as_uint(y[e]) & 0x7f800000) == 0x7f800000 && inside(j, e))
                 y[e] = (*recompute)(row + e / 2 * 8, col + 8 * j + e % 2);
-            y[e] = __fmul_rn(alpha, y[e]); // nothing is fused with it
+            y[e] = __fmul_rn(alpha, y[e]); // not fused with the addition
             if (beta != 0) y[e] = fmaf(beta, before[j][e], y[e]);
             if (has_epilogue(store) && kind != 0 && inside(j, e))
                 y[e] += to.bias[(u64)(kind == 1 ? row + e / 2 * 8 : col + 8 * j + e % 2) << shift];
@@ -246,8 +246,8 @@ static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u
     }
 }
 
-// store_transposed_plain is store_transposed where all of the sums are finite and lie in C, which is of f32 and not
-// read, without an epilogue. Else it stores nothing, and returns false.
+// store_transposed_plain is store_transposed for the common case: all sums are finite and in C, which is f32 and not
+// read, and there is no epilogue. Else it stores nothing and returns false.
 template <int ACROSS, class P>
 __device__ __forceinline__ bool store_transposed_plain(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row,
                                                        u32 col) {
@@ -280,7 +280,7 @@ __device__ __forceinline__ void store_transposed(const float (&acc)[ACROSS][4], 
     }
 }
 
-// fetch_before is called by a warp: it prefetches HIGH rows of BROAD columns of C into L2.
+// fetch_before prefetches HIGH rows of BROAD columns of C into L2. A whole warp calls it.
 template <int HIGH, int BROAD, class P>
 __device__ __forceinline__ void fetch_before(Dest to, const P &p, u32 row, u32 col) {
 #ifdef EPILOGUE

@@ -1,5 +1,5 @@
-// The sums of warpgroup matrix instructions with 8 to 256 columns: SUMS_N are the operands of inline assembly that
-// stand for float d[N / 8][4], REGS_N their names in it.
+// Accumulators of wgmma with 8 to 256 columns. SUMS_N is the asm operands for float d[N / 8][4], REGS_N their names in
+// the asm text.
 
 #pragma once
 
@@ -30,7 +30,8 @@
 #define REGS_224 REGS_192 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
 #define REGS_256 REGS_224 ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
-// wgmma_hold keeps the compiler from moving other uses of sums past it: the instructions write them later on.
+// wgmma_hold keeps the compiler from moving uses of the sums before it: the instructions write them until they are
+// waited for.
 #define WGMMA_HOLD(N) \
     __device__ __forceinline__ void wgmma_hold(float(&d)[N / 8][4]) { asm volatile("" : SUMS_##N::"memory"); }
 WGMMA_HOLD(8)

@@ -20,9 +20,9 @@
 
 #define STRIPS (BLOCK / 16)
 #define PITCH (COLS * 2 + 16) // bytes from a row of the buffer to the next
-#define CHUNKS (COLS / 8) // 16-byte pieces of a row
+#define CHUNKS (COLS / 8) // 16-byte chunks of a row
 #define PASS (32 / CHUNKS) // rows that a producer warp copies at once
-#define DEEP 4 // granules whose column numbers are on their way
+#define DEEP 4 // granules whose column numbers are being loaded
 #define TILES (COLS / 8) // tiles of 8 columns
 
 static_assert(GRANULE == 32 * PRODUCERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");

@@ -135,7 +135,7 @@ void main() {
             }
         }
         if (s < 2 || !busy) continue;
-        [[unroll]] for (uint k = 0; k < TILE; k += TK) {
+        for (uint k = 0; k < TILE; k += TK) {
             uint b = stage + (slice * TILE + k) * pitch + part * (COLS / SUBS / 8);
             uint v = stage + length * pitch + slice * ROWS * A_ROW + k / 8;
             OPERAND_A x;

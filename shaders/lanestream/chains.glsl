@@ -1,11 +1,11 @@
-// What kernels on lanes.glsl share: the values of a lane's chains, which lie in shared memory in rows of 32 words,
-// words.v, and the COO remainder. Needs ../include/lanes.glsl.
+// What the kernels of known lane layout share (../include/lanes.glsl, which this needs): taking the values of a lane's
+// chains from shared memory, words.v, where they lie in rows of 32 words; and the COO remainder.
 
 #define ROW_WORDS 32
 #include "take.glsl"
 
-// tileOfA takes a 16×16 tile, by byte i of a mask word: the first operand. The lower halves of its registers are of the
-// first chain, the upper ones of the second.
+// tileOfA takes a 16×16 tile of A by byte i of a mask word. The lower halves of its registers take from the first
+// chain, at from.x, the upper halves from the second, at from.y.
 OPERAND_A tileOfA(uint mask, uint i, inout uvec2 from) {
     OPERAND_A x;
     [[unroll]] for (uint k = 0; k < 4; k++) {

@@ -1,9 +1,9 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f16, sums in f32, on cooperative
 // matrices (TM × TN × TK) of an unknown lane layout.
-// Tile: a workgroup computes (64 × WIDE). Its teams of 64 invocations take a stream of the group each, or every n-th
-// where there are more. A subgroup has 64/DOWN rows.
-// Data movement: an invocation expands a chain's values of a step of 32 columns to a dense tile in shared memory,
-// beside the step's rows of B. The next values, mask and rows of B are prefetched to registers.
+// Tile: a workgroup computes (64 × WIDE), one group of rows. It has teams of 64 invocations. Each team expands a stream
+// of the group, or every n-th stream if the group has more than its teams. A subgroup multiplies 64/DOWN rows.
+// Data movement: an invocation expands a chain's values of a step of 32 columns to a dense tile in shared memory, which
+// also has the step's rows of B. The next values, mask and rows of B are prefetched to registers.
 // Bound by: expansion, then shared memory.
 
 #version 460
@@ -22,9 +22,9 @@ layout(constant_id = 2) const uint TN = 16;
 layout(constant_id = 3) const uint TK = 16;
 layout(constant_id = 4) const uint WIDE = 32;
 layout(constant_id = 5) const uint SUBGROUPS = 4;
-layout(constant_id = 6) const uint DOWN = 4; // subgroups one below the other
-layout(constant_id = 7) const uint TEAMS = 2; // at most: 64 invocations each
-layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 32 rows of C: what the table computes
+layout(constant_id = 6) const uint DOWN = 4; // subgroups along the rows
+layout(constant_id = 7) const uint TEAMS = 2; // at most; each of 64 invocations
+layout(constant_id = 8) const uint SHARED = 576; // uvec4 of tileB, for B's rows or 32 rows of C; the table computes it
 
 #define ELEM F16
 #include "lanestream.glsl"
@@ -35,25 +35,25 @@ const uint A_PITCH = STEP_COLS + 8; // halves from a row of a tile of A to the n
 const uint A_TILE = GROUP_ROWS * A_PITCH;
 const uint B_ROW = WIDE / 8, B_PITCH = B_ROW + 1; // uvec4
 const uint B_TILE = STEP_COLS * B_PITCH;
-const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation loads for a step: whole
-const uint QUADS = WIDE / 4, PITCH = QUADS + 1; // of a row of C
-const uint PART = 32; // rows of C that shared memory has room for
+const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation loads for a step
+const uint QUADS = WIDE / 4, PITCH = QUADS + 1; // uvec4 of a row of C: columns, and with padding
+const uint PART = 32; // rows of C that shared memory has room for at a time
 
 shared float16_t tileA[TEAMS * A_TILE];
 shared uvec4 tileB[SHARED];
 
 const uint HIGH = GROUP_ROWS / DOWN, ACROSS = WIDE / (SUBGROUPS / DOWN); // a subgroup's rows and columns
-const uint TALL = HIGH / TM, BROAD = ACROSS / TN; // in operations
+const uint TALL = HIGH / TM, BROAD = ACROSS / TN; // the same, in matrix operations
 
 #define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
 #define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
 #define SUM coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 
-// stepsOf returns the steps of a part, none past the last.
-uint stepsOf(uint split) { return split < p.splits ? (firstPiece(split + 1) - firstPiece(split)) * p.steps : 0; }
+// stepsOf returns the steps of a split, 0 past the last split.
+uint stepsOf(uint split) { return split < p.splits ? (firstSegment(split + 1) - firstSegment(split)) * p.steps : 0; }
 
-// expand writes the values of a chain's word of the mask to columns from `to` on.
+// expand writes the values that a chain has for one word of the mask to columns from `to` on.
 void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
     uint g = chain >> 3, col = 4 * (chain & 1u) + (chain >> 1 & 3u);
     for (uint i = 0; i < 16; i++) {
@@ -83,9 +83,10 @@ void fetch(out uvec4 rows[LOADS], uint round, uint s, uint base) {
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
         uint n = i * LOCAL + gl_LocalInvocationIndex, r = n / B_ROW, split = round + r / STEP_COLS;
         rows[i] = uvec4(0);
-        // Rows past B's last are its last, A has zeros there; columns past the leading dimension are never stored.
+        // Rows past B's last are read as the last one: A has zeros there. Columns past the leading dimension are never
+        // stored.
         if (s < stepsOf(split))
-            rows[i] = Octets(rowOfB(min((firstPiece(split) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
+            rows[i] = Octets(rowOfB(min((firstSegment(split) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
                           .v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
     }
 }
@@ -104,18 +105,18 @@ void main() {
     if (group >= p.groups) return;
     uint teams = min(TEAMS, p.splits), team = t / 64, chain = t % 64;
     uint down = gl_SubgroupID % DOWN * HIGH, across = gl_SubgroupID / DOWN * ACROSS;
-    bool busy = base + across < p.n; // else the subgroup's columns do not exist
+    bool busy = base + across < p.n; // the subgroup has columns of C
 
     SUM sums[TALL * BROAD];
     [[unroll]] for (uint i = 0; i < TALL * BROAD; i++)
         sums[i] = SUM(0.0);
-    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps; // steps of a part
+    uint most = (p.segments + p.splits - 1) / p.splits * p.steps; // steps of the longest split
     for (uint round = 0; round < p.splits; round += teams) {
         uint split = round + team, next = chain, steps = team < teams ? stepsOf(split) : 0;
         uvec2 values, masks, lookahead = uvec2(0); // the next step's words of the mask
         if (steps > 0) {
             values = at(uvec2(p.values), rowAt(group * p.splits + split), CHAINS * 2);
-            masks = maskAt(group, firstPiece(split) * p.steps);
+            masks = maskAt(group, firstSegment(split) * p.steps);
             lookahead = Pairs(masks).v[chain / 2];
         }
         uvec4 rows[LOADS];
@@ -149,7 +150,7 @@ void main() {
         }
     }
 
-    // The sums, PART rows of C at a time.
+    // The sums are stored, PART rows of C at a time.
     for (uint h = 0; h < GROUP_ROWS; h += PART) {
         barrier();
         if (down / PART == h / PART) {

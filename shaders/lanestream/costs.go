@@ -55,10 +55,10 @@ func (p panel) cost(s lanestream.Shape, n int) float64 {
 		next = c.NextP
 	}
 	multiply := func(groups int) float64 {
-		tiles, cost := spec.Ceil(groups, 2*blocksDown)*spec.Ceil(n, filledCols), c.Start
-		if parts, left := p.splits(groups, n); parts > 1 {
+		tiles, cost := spec.Ceil(groups, 2*clusterRows)*spec.Ceil(n, filledCols), c.Start
+		if splits, left := p.splits(groups, n); splits > 1 {
 			tiles -= left
-			cost += c.Add + c.Step*float64(p.stages)/float64(parts)
+			cost += c.Add + c.Step*float64(p.stages)/float64(splits)
 		}
 		return cost + c.Step*float64(p.stages)*float64(spec.Ceil(tiles, p.clusters))
 	}
@@ -78,8 +78,8 @@ func prefilled(s lanestream.Shape, n int, caps backend.Caps) float64 {
 	}
 	c := prefillCosts()
 	stage := c.Step + c.Column*float64(cols)
-	clusters := max(1, caps.Units/blocksDown)
-	all, steps := spec.Ceil(s.Groups, 2*blocksDown)*spec.Ceil(n, cols), s.Pieces*s.PieceSteps
+	clusters := max(1, caps.Units/clusterRows)
+	all, steps := spec.Ceil(s.Groups, 2*clusterRows)*spec.Ceil(n, cols), s.Segments*s.SegmentSteps
 	turns := float64(all / clusters)
 	switch left := all % clusters; {
 	case 2*left > clusters:
@@ -87,7 +87,7 @@ func prefilled(s lanestream.Shape, n int, caps backend.Caps) float64 {
 	case left > 0:
 		turns += 0.5
 	}
-	if s.PieceSteps == 1 {
+	if s.SegmentSteps == 1 {
 		return c.Start + stage*turns*float64(steps)
 	}
 	return c.Start + (stage+c.Long)*turns*float64(spec.Ceil(steps, 2))
@@ -96,6 +96,6 @@ func prefilled(s lanestream.Shape, n int, caps backend.Caps) float64 {
 // inTurns is the same of turns of 32 columns, layout Pairs, packed for staged.cu or few.cu.
 func inTurns(v *spec.Variant, s lanestream.Shape, n int) float64 {
 	c := turnCosts()[spec.Flag(v.Kind == fewKind)]
-	places := float64(s.Groups) * float64(s.Pieces*s.PieceSteps) / 2 // 64 by 64
+	places := float64(s.Groups) * float64(s.Segments*s.SegmentSteps) / 2 // 64 by 64
 	return (c.Start + c.Place*places) * float64(spec.Ceil(n, mostFew))
 }

@@ -1,6 +1,6 @@
 // The kernel on the CPU: a workgroup is a group of 64 rows and some columns. The values of a chunk of steps are
-// transposed, so that those of a chain follow each other, and package simd expands them to vectors of 16 rows, two rows
-// of lanes, which it multiplies as it does those of dense matrices.
+// transposed, so that those of a chain are neighbours. Package simd expands them to vectors of 16 rows, and multiplies
+// these like those of dense matrices.
 
 package lanestream
 
@@ -25,7 +25,7 @@ const (
 
 	cpuCols    = host.BlockCols
 	chunkSteps = host.BlockDepth / stepCols
-	// chunkRows is how many rows of values the segments of a chunk may take, and room to read beyond them.
+	// chunkRows is the most rows of values of a chunk's segments, and room to read beyond them.
 	chunkRows = 320 + simd.ChainPadding
 )
 
@@ -46,29 +46,29 @@ func cpuVariants() []*spec.Variant {
 	return vs
 }
 
-// scratch is the sums of one workgroup, and of a chunk of steps: the values, by rows and by chains, and the vectors of
-// a panel.
+// scratch is the memory of one workgroup: its sums; and of a chunk of steps the values, by rows and by chains, and the
+// vectors of a panel.
 type scratch[T formats.Value] struct {
 	block  host.Block[T]
 	rows   [chunkRows * chains]float32
 	chains [chains * chunkRows]float32
 	left   [host.BlockDepth * simd.VectorRows]float32
-	from   int         // the first of the chunk's rows of values, counted in its stream
-	next   [chains]int // rows from there on that each chain has taken
+	from   int         // the first row of values of the chunk, counted in its stream
+	next   [chains]int // how many rows each chain has taken from there
 }
 
-// groupStreams is A's arrays but its values, and which group of them a workgroup multiplies.
+// groupStreams is A's arrays without its values, and the number of the group that a workgroup multiplies.
 type groupStreams struct {
 	params
-	number           int
-	ptr, pieceRows   []uint32
-	restPtr, restCol []uint32
-	stored           []uint32 // and what is behind it
-	mask             []uint32
-	slots            int
+	number                     int
+	ptr, segmentRows           []uint32
+	remainderPtr, remainderCol []uint32
+	stored                     []uint32 // to the end of the index
+	mask                       []uint32
+	slots                      int
 }
 
-// groupOf takes the arguments of the workgroup at a place apart; false: it has no group.
+// groupOf finds the arrays in the arguments of workgroup `at`. It reports false if the workgroup has no group.
 func groupOf(args [][]byte, block []byte, at [3]uint32) (groupStreams, bool) {
 	p := spec.View[params](block)
 	number := int(at[0]) + int(at[2])*int(p.width)
@@ -76,11 +76,11 @@ func groupOf(args [][]byte, block []byte, at [3]uint32) (groupStreams, bool) {
 		return groupStreams{}, false
 	}
 	index, n := backend.View[uint32](args[0]), int(p.groups*p.splits)
-	restPtr, tail := index[2*n+1:][:p.rows+1], index[2*n+1:][p.rows+1:]
-	entries := restPtr[p.rows]
+	remainderPtr, tail := index[2*n+1:][:p.rows+1], index[2*n+1:][p.rows+1:]
+	entries := remainderPtr[p.rows]
 	return groupStreams{
-		params: p, number: number, ptr: index[:n+1], pieceRows: index[n+1:][:n], restPtr: restPtr,
-		restCol: tail[:entries], stored: tail[entries:],
+		params: p, number: number, ptr: index[:n+1], segmentRows: index[n+1:][:n], remainderPtr: remainderPtr,
+		remainderCol: tail[:entries], stored: tail[entries:],
 		mask: backend.View[uint32](args[1]), slots: chains * int(index[n]),
 	}, true
 }
@@ -89,7 +89,7 @@ func groupOf(args [][]byte, block []byte, at [3]uint32) (groupStreams, bool) {
 type group[T formats.Value] struct {
 	groupStreams
 	*scratch[T]
-	values, rest, b      []T
+	values, remainder, b []T
 	loops                host.Loops[T]
 	firstColumn, columns int // of C
 }
@@ -104,7 +104,7 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		}
 		values := backend.View[T](args[2])
 		g := group[T]{
-			groupStreams: x, loops: loops, values: values[:x.slots], rest: values[x.slots:],
+			groupStreams: x, loops: loops, values: values[:x.slots], remainder: values[x.slots:],
 			b: backend.View[T](args[3]), firstColumn: int(at[1]) * cpuCols,
 		}
 		g.columns = min(cpuCols, int(g.n)-g.firstColumn)
@@ -118,37 +118,37 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		out := host.Out{C: args[5], Bias: args[4], Store: g.store, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
 		for r := range min(rows, int(g.params.rows)-g.number*rows) {
 			sums, tmp := g.block.Row(vectorRow(r))
-			g.addRest(r, sums, tmp)
+			g.addRemainder(r, sums, tmp)
 			host.Repair(sums, func(i int, add func(x, y float32)) { g.entries(r, g.firstColumn+i, add) })
 			out.Row(g.number*rows+r, g.firstColumn, sums, tmp)
 		}
 	}
 }
 
-// vectorRow returns where the block has row r of the group: in the panel of its two rows of lanes, as the expanded
-// vectors have it.
+// vectorRow returns where row r of the group is in the block. A panel is the 16 rows of two rows of lanes, in the order
+// of the expanded vectors.
 func vectorRow(r int) int {
 	lanes := r % 8
 	return lanes/2*simd.VectorRows + lanes%2*8 + r/8
 }
 
-// part returns the steps of a part, counted in the group.
-func (g *group[T]) part(q int) (first, end int) {
-	piece := func(q int) int { return int(uint64(g.pieces) * uint64(q) / uint64(g.splits)) }
-	return piece(q) * int(g.steps), piece(q+1) * int(g.steps)
+// split returns the first step of split q in the group, and the end of its steps.
+func (g *group[T]) split(q int) (first, end int) {
+	segment := func(q int) int { return int(uint64(g.segments) * uint64(q) / uint64(g.splits)) }
+	return segment(q) * int(g.steps), segment(q+1) * int(g.steps)
 }
 
 // words returns the mask of a step of the group.
 func (g *group[T]) words(step int) []uint32 {
 	n := chains + lanes*int(g.maskLayout)
-	return g.mask[(g.number*int(g.pieces*g.steps)+step)*n:][:n]
+	return g.mask[(g.number*int(g.segments*g.steps)+step)*n:][:n]
 }
 
-// multiply sums up what the streams hold.
+// multiply computes the sums over the streams, for layout Places.
 func (g *group[T]) multiply() {
 	g.block.Start(g.loops, g.columns)
 	for q := range int(g.splits) {
-		first, end := g.part(q)
+		first, end := g.split(q)
 		g.from, g.next = 0, [chains]int{}
 		for s := first; s < end; s += chunkSteps {
 			n, k := min(chunkSteps, end-s), s*stepCols
@@ -157,7 +157,7 @@ func (g *group[T]) multiply() {
 			}
 			g.bring(q, s-first, n)
 			g.block.Right(g.b[k*int(g.ldb)+g.firstColumn:], int(g.ldb), min(n*stepCols, int(g.cols)-k))
-			mask := g.mask[(g.number*int(g.pieces*g.steps)+s)*chains:]
+			mask := g.mask[(g.number*int(g.segments*g.steps)+s)*chains:]
 			for p := range rows / simd.VectorRows {
 				first := p * simd.ChainsTaken
 				next := (*[simd.ChainsTaken]int)(g.next[first:])
@@ -168,14 +168,14 @@ func (g *group[T]) multiply() {
 	}
 }
 
-// bring turns the rows of values that n steps of part q may take, from step s of the part on.
+// bring transposes the rows of values that n steps of split q may take, from step s of the split on.
 func (g *group[T]) bring(q, s, n int) {
 	stream := g.number*int(g.splits) + q
 	begin, all := int(g.ptr[stream]), len(g.values)/chains
 	from := g.from + slices.Min(g.next[:])
-	end := int(g.pieceRows[stream]) * ((s+n-1)/int(g.steps) + int(g.window))
+	end := int(g.segmentRows[stream]) * ((s+n-1)/int(g.steps) + int(g.window))
 	count := min(end, int(g.ptr[stream+1])-begin) - from
-	count = min(host.Pad(count), all) // with what another stream has there
+	count = min(host.Pad(count), all) // perhaps with rows of the next stream
 	from = min(from, all-begin-count)
 	for c := range g.next {
 		g.next[c] += g.from - from
@@ -194,13 +194,14 @@ func (g *group[T]) floats(values []T) []float32 {
 	return g.scratch.rows[:len(values)]
 }
 
-// addRest adds the COO remainder of row r of the group to its sums. tmp is scratch memory.
-func (g *group[T]) addRest(r int, sums, tmp []float32) {
-	begin, end := g.restPtr[g.number*rows+r], g.restPtr[g.number*rows+r+1]
+// addRemainder adds the COO remainder of row r of the group to its sums. tmp is scratch memory.
+func (g *group[T]) addRemainder(r int, sums, tmp []float32) {
+	begin, end := g.remainderPtr[g.number*rows+r], g.remainderPtr[g.number*rows+r+1]
 	if begin == end {
 		return
 	}
-	g.loops.Row(tmp[:host.Pad(len(sums))], g.rest[begin:end], g.restCol[begin:end], g.b[g.firstColumn:], int(g.ldb))
+	g.loops.Row(tmp[:host.Pad(len(sums))], g.remainder[begin:end], g.remainderCol[begin:end], g.b[g.firstColumn:],
+		int(g.ldb))
 	simd.Axpby(sums, tmp[:len(sums)], 1, 1)
 }
 
@@ -212,16 +213,16 @@ func (g *group[T]) entries(r, j int, add func(x, y float32)) {
 		g.entriesOfPlaces(r, j, add)
 	}
 	i := g.number*rows + r
-	for at := g.restPtr[i]; at < g.restPtr[i+1]; at++ {
-		add(g.loops.Wide(g.rest[at]), g.loops.Wide(g.b[int(g.restCol[at])*int(g.ldb)+j]))
+	for at := g.remainderPtr[i]; at < g.remainderPtr[i+1]; at++ {
+		add(g.loops.Wide(g.remainder[at]), g.loops.Wide(g.b[int(g.remainderCol[at])*int(g.ldb)+j]))
 	}
 }
 
-// entriesOfPlaces is entries for layout Places, but for the COO remainder.
+// entriesOfPlaces is entries for layout Places, without the COO remainder.
 func (g *group[T]) entriesOfPlaces(r, j int, add func(x, y float32)) {
 	for q := range int(g.splits) {
-		first, end := g.part(q)
-		var next [chains]int // where each chain's next value is
+		first, end := g.split(q)
+		var next [chains]int // index of each chain's next value
 		for c := range next {
 			next[c] = chains*int(g.ptr[g.number*int(g.splits)+q]) + c
 		}

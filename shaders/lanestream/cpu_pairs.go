@@ -12,7 +12,7 @@ const (
 	quads = 16 // fours of columns of a lane in a step
 )
 
-// lastWords returns where the chains of part q have the words before their first.
+// lastWords returns, for each chain of split q, the index of the word before its first one.
 func (g *group[T]) lastWords(q int) (last [lanes]int) {
 	for l := range last {
 		last[l] = chains*(int(g.ptr[g.number*int(g.splits)+q])-1) + 2*l
@@ -20,7 +20,7 @@ func (g *group[T]) lastWords(q int) (last [lanes]int) {
 	return last
 }
 
-// eachPair calls f with the place of each value that the slots of a lane take in a step, and its row and column there.
+// eachPair calls f with the index of each value that the slots of a lane take in a step, and its row and column there.
 func eachPair(words []uint32, lane int, last *[lanes]int, f func(at, row, col int)) {
 	if words[chains+lane] == 0 {
 		return
@@ -43,7 +43,7 @@ func (g *group[T]) multiplyPairs() {
 	const lanesOfVector = lanes / 8 * simd.VectorRows / 8
 	g.block.Start(g.loops, g.columns)
 	for q := range int(g.splits) {
-		first, end := g.part(q)
+		first, end := g.split(q)
 		last := g.lastWords(q)
 		for s := first; s < end; s += chunkSteps {
 			n, k := min(chunkSteps, end-s), s*stepCols
@@ -66,10 +66,10 @@ func (g *group[T]) multiplyPairs() {
 	}
 }
 
-// entriesOfPairs is entries for layout Pairs, but for the COO remainder.
+// entriesOfPairs is entries for layout Pairs, without the COO remainder.
 func (g *group[T]) entriesOfPairs(r, j int, add func(x, y float32)) {
 	for q := range int(g.splits) {
-		first, end := g.part(q)
+		first, end := g.split(q)
 		last := g.lastWords(q)
 		for s := first; s < end; s++ {
 			for l := 4 * (r % 8); l < 4*(r%8)+4; l++ {

@@ -1,5 +1,5 @@
-// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu and filled.cu for more, and staged.cu and
-// few.cu for few columns and many rows or few.
+// The variants for CUDA. For up to 32 columns: staged.cu (many rows) and few.cu (few rows) on compute capability 9.0,
+// kernel.cu elsewhere. For more columns: prefill.cu and filled.cu.
 
 package lanestream
 
@@ -12,28 +12,28 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// machine is a kind of multiprocessors: how many blocks run at once, and what one has.
+// machine is a kind of GPU: how many CTAs it runs at the same time, and the resources of one.
 type machine struct {
 	name    string
 	arch    int
 	hopper  bool
-	blocks  uint32 // multiprocessors of the largest
+	blocks  uint32 // CTAs at a time: the multiprocessors of the largest GPU
 	warps   uint32
-	ring    uint32 // bytes of shared memory of a warp
-	cluster uint32 // blocks that share groups of rows
+	ring    uint32 // bytes of a warp's stage buffer
+	cluster uint32 // CTAs of a cluster, which share groups of rows
 }
 
-// slots is the most segments in a ring. Each has a barrier.
+// slots is the most segments in a stage buffer. Each has a barrier.
 const slots = 8
 
-// machines, the largest shared memory first.
+// machines is sorted by shared memory, the largest first.
 var machines = []machine{
 	{name: "hopper", arch: 90, hopper: true, blocks: 132, warps: 14, ring: 16512, cluster: 2},
 	{name: "w6", arch: 80, blocks: 142, warps: 6, ring: 16512, cluster: 1},
 }
 
-// widths are the columns that a block may compute. Variants of the same machine and type take the same packing, and
-// launch runs the one whose width suits the problem, whichever it was asked for.
+// widths are the numbers of columns that a CTA may compute. Variants of the same machine and type take the same
+// packing; suited picks the one whose width suits the problem.
 var widths = []uint32{8, 16, 32}
 
 // cuda is the variants.
@@ -79,7 +79,7 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 	return m.sizes().sized(v, streamsKind)
 }
 
-// sizes are those of a variant of kernel.cu.
+// sizes returns the sizes of a variant of kernel.cu.
 func (m machine) sizes() sizes {
 	return sizes{packing: packing{warps: m.warps, cluster: m.cluster}, ctas: m.blocks, ring: m.ring}
 }
@@ -90,45 +90,45 @@ func onCUDA(name, source string, t dtype.Type, v spec.Variant) *spec.Variant {
 	return spec.CUDA(name, "lanestream", t, v)
 }
 
-// stagedGroups is how many groups of rows a cluster of staged.cu has at least, so that its warps share B.
+// stagedGroups is the least number of groups of rows that a cluster of staged.cu has, so that its warps share B.
 const stagedGroups = 7
 
-// stagedKernel is a kernel of staged.cu. What has no room in its rings is for kernel.cu.
+// stagedKernel is a kernel of staged.cu. A matrix whose segments do not fit its stage buffers is for kernel.cu.
 type stagedKernel struct {
-	pairs, cols          uint32
-	ring, bytes          uint32 // of shared memory: a warp's, and of B for a part
-	producers, restWarps uint32
-	feeders              uint32 // warps that bring A
+	pairs, cols               uint32
+	ring, bytes               uint32 // of shared memory: for a warp's stream, for the B of a split
+	producers, remainderWarps uint32 // warps that load B, warps that add the COO remainder
+	aProducers                uint32 // warps that load A
 }
 
-// parts and stages of B in a block, at most.
+// The most splits whose B a CTA loads, and the most stages of B for each.
 const (
-	stagedParts = 2
-	stages      = 8
+	stagedSplits = 2
+	stages       = 8
 )
 
-// Those for Pairs leave shared memory to the first-level cache, from which the remainder's rows of B come.
+// stagedKernels lists them. Those for Pairs leave room to the L1 cache, from which the remainder's rows of B come.
 var stagedKernels = []stagedKernel{
-	{pairs: 0, cols: 8, ring: 15872, bytes: 4096, producers: 1, restWarps: 4, feeders: 1},
-	{pairs: 0, cols: 16, ring: 15872, bytes: 4096, producers: 1, restWarps: 4, feeders: 1},
-	{pairs: 0, cols: 32, ring: 15232, bytes: 8192, producers: 1, restWarps: 0, feeders: 1},
-	{pairs: 1, cols: 8, ring: 10240, bytes: 4096, producers: 1, restWarps: 5},
-	{pairs: 1, cols: 16, ring: 10240, bytes: 8192, producers: 1, restWarps: 5},
-	{pairs: 1, cols: 32, ring: 10240, bytes: 16384, producers: 2, restWarps: 0},
+	{pairs: 0, cols: 8, ring: 15872, bytes: 4096, producers: 1, remainderWarps: 4, aProducers: 1},
+	{pairs: 0, cols: 16, ring: 15872, bytes: 4096, producers: 1, remainderWarps: 4, aProducers: 1},
+	{pairs: 0, cols: 32, ring: 15232, bytes: 8192, producers: 1, remainderWarps: 0, aProducers: 1},
+	{pairs: 1, cols: 8, ring: 10240, bytes: 4096, producers: 1, remainderWarps: 5},
+	{pairs: 1, cols: 16, ring: 10240, bytes: 8192, producers: 1, remainderWarps: 5},
+	{pairs: 1, cols: 32, ring: 10240, bytes: 16384, producers: 2, remainderWarps: 0},
 }
 
 func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 	m.ring = x.ring
 	v := m.variant(t, x.cols)
 	v.Name = fmt.Sprintf("cuda_%s_n%d_%v", []string{"staged", "pairs"}[x.pairs], x.cols, t)
-	v.Local[0] = 32 * (m.warps + x.producers + x.feeders + x.restWarps)
+	v.Local[0] = 32 * (m.warps + x.producers + x.aProducers + x.remainderWarps)
 	v.Consts = append(v.Consts,
-		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_SPLITS", stagedParts),
+		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_SPLITS", stagedSplits),
 		spec.Define("B_BYTES", x.bytes),
-		spec.Define("B_STAGES", stages), spec.Define("B_PRODUCERS", x.producers), spec.Define("REMAINDER_WARPS", x.restWarps),
-		spec.Define("A_PRODUCERS", x.feeders),
+		spec.Define("B_STAGES", stages), spec.Define("B_PRODUCERS", x.producers),
+		spec.Define("REMAINDER_WARPS", x.remainderWarps), spec.Define("A_PRODUCERS", x.aProducers),
 	)
-	v.Shared = m.warps*(x.ring+16*slots) + stagedParts*(x.bytes+16*stages)
+	v.Shared = m.warps*(x.ring+16*slots) + stagedSplits*(x.bytes+16*stages)
 	v.Need.Shared = v.Shared
 	v.Unit.Source, v.Unit.Blob = "staged.cu", v.Name+".ptx"
 	v.Overlaps = true
@@ -137,10 +137,10 @@ func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 	return s.sized(v, stagedKind)
 }
 
-// staged tells whether a variant takes the packing of staged.cu.
+// staged reports whether a variant takes the packing of staged.cu.
 func staged(v *spec.Variant) bool { return sizesOf(v).staged }
 
-// stagedRows returns for how many rows of values and mask matrices are packed that staged.cu takes.
+// stagedRows returns the rows of values and masks of a ring for which matrices are packed for staged.cu.
 func stagedRows(layout int) int {
 	if layout == lanestream.Pairs {
 		return 68
@@ -148,14 +148,14 @@ func stagedRows(layout int) int {
 	return 108
 }
 
-// fits tells whether a ring has room for a matrix's segments. It has some rows twice, and where room is scarce two
-// masks alone.
+// fits reports whether a stage buffer has room for a matrix's segments. The buffer has some rows twice, and where room
+// is scarce only two masks (LATE in warp.cuh).
 func (v stagedKernel) fits(s lanestream.Shape) bool {
 	need := s.RingRows + 16
 	if v.pairs == 1 {
-		need -= (s.Window - 1) * 3 * s.PieceSteps
+		need -= (s.Window - 1) * 3 * s.SegmentSteps
 	} else if v.cols == 32 {
-		need -= (s.Window-1)*2*s.PieceSteps + 1
+		need -= (s.Window-1)*2*s.SegmentSteps + 1
 	}
 	return need <= int(v.ring)/128
 }
@@ -184,12 +184,11 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 	return nil
 }
 
-// mostFew is the most columns that kernel.cu, staged.cu and few.cu multiply at a time, and mostTurns the most for which
-// several times in turn are faster than prefill.cu and filled.cu, layout Places.
+// mostFew is the most columns that kernel.cu, staged.cu and few.cu multiply in one pass over A. Up to mostTurns
+// columns, several passes are faster than prefill.cu and filled.cu for layout Places.
 const mostFew, mostTurns = 32, 64
 
-// forColumns returns the variant of v's packing and type that suits a problem. Variants of prefill.cu take layout
-// Places alone.
+// forColumns returns the variant of v's packing and type that suits a problem. prefill.cu takes only layout Places.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
 	if x := suitsFilled(v, s, p); x != nil {
 		return x

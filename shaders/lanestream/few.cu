@@ -3,43 +3,42 @@
 // Tile: a cluster computes (64·p.each × COLS), a warp one stream. Few groups of rows are split along K into many
 // streams, which have few rows of B in common. Partial sums are added in two steps, within each CTA and then over the
 // cluster.
-// Data movement: each warp loads its own rows of B, by cp.async together with the piece of the stream that they
-// multiply. REMAINDER_WARPS warps add the COO remainder at the same time.
-// Bound by: the bytes of A and latency.
+// Data movement: each warp loads its own rows of B by cp.async, together with the segment of the stream that they
+// multiply. REMAINDER_WARPS warps add the COO remainder meanwhile.
+// Bound by: the bytes of A, and latency.
 // Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), BUFFER_BYTES, PAIRS, REMAINDER_WARPS.
 
-#define FIRST_PIECE(p, split) \
-    ((p).pieces * (split) / \
-     (p).splits) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
+// first_segment in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
+#define FIRST_SEGMENT(p, split) ((p).segments * (split) / (p).splits)
 #include "pairs.cuh"
 #include "remainder.cuh"
 #include "warp.cuh"
 
 #define B_ROW (COLS * 2) // bytes of a row of B in shared memory
-#define CHUNKS(STEPS) ((STEPS)*STEP_COLS * TILES / 32) // of 8 columns that a lane loads for a piece
+#define CHUNKS(STEPS) ((STEPS)*STEP_COLS * TILES / 32) // chunks of 8 columns that a lane loads for a segment
 
-// Own is the rows of B that a warp loads itself, as a source of Warp::multiply. A lane loads a chunk of each
-// 32/TILES-th row.
+// Own provides the rows of B that a warp loads itself, as a source of Warp::multiply. A lane loads a chunk of every
+// (32/TILES)-th row.
 struct Own {
-    const u16 *b, *next; // B; the lane's chunk of the next piece
+    const u16 *b, *next; // B; the lane's chunk of the next segment
     int left; // rows of B from there on
-    u32 apart, bytes; // elements from a chunk to the next one; of a chunk, 0 past B's last column
-    u32 chunk, row; // in the first slot: where the lane's chunk is, and the row that it names for ldmatrix
+    u32 apart, bytes; // elements from one of the lane's chunks to the next; bytes of a chunk, 0 past B's last column
+    u32 chunk, row; // addresses in the first slot: the lane's chunk; the row that it gives to ldmatrix
 
     __device__ __forceinline__ Own(const Stream &stream, const u16 *b, const Params &p, u32 split, u32 col, u32 lane)
         : b(b) {
-        u32 c = lane % TILES, k = lane / TILES, first = FIRST_PIECE(p, split) * p.steps * STEP_COLS + k,
+        u32 c = lane % TILES, k = lane / TILES, first = FIRST_SEGMENT(p, split) * p.steps * STEP_COLS + k,
             at = stream.masks + stream.mask_slots * stream.mask_bytes;
         col += 8 * c, bytes = col < p.ldb ? 16 : 0;
         next = b + (u64)first * p.ldb + (bytes ? col : 0), left = (int)(p.cols - first), apart = 32 / TILES * p.ldb;
         chunk = at + k * B_ROW + swizzled(k, c), row = at + Warp::lane_row(lane);
     }
-    // begin starts loading the rows of the first pieces, whose masks are in flight.
+    // begin starts loading the rows of the first segments, whose masks are in flight.
     template <int STEPS> __device__ __forceinline__ void begin(const Stream &stream) {
         for (u32 j = 0; j < stream.coming; j++)
             fetch<STEPS>(stream.masked(j), stream.barriers + 8 * j, j - stream.late);
     }
-    // fetch starts loading those of the next piece, if there are any. Each lane arrives at the barrier.
+    // fetch starts loading the rows of the next segment if there is one. Every lane arrives at the barrier.
     template <int STEPS> __device__ __forceinline__ void fetch(bool any, u32 barrier, u32 slot) {
         if (any) {
             u32 to = chunk + slot * (STEPS * STEP_COLS * B_ROW);
@@ -57,6 +56,7 @@ struct Own {
     }
     __device__ __forceinline__ void begin(u32) const {}
     __device__ __forceinline__ void wait() const {}
+    // done releases the slots of a segment, and starts loading the next one into them.
     template <int STEPS> __device__ __forceinline__ void done(Stream &stream, u32 slot, u32 mask_slot) {
         if (stream.coming < stream.total) {
             bool masked = stream.fetch(slot, mask_slot);
@@ -65,39 +65,39 @@ struct Own {
     }
 };
 
-// remainder_sums is the offset of a remainder warp's sums in shared memory: behind those of a stream.
+// remainder_sums returns the offset of a remainder warp's sums in shared memory: behind those of a stream.
 __device__ __forceinline__ u32 remainder_sums(u32 number) { return number * BUFFER_BYTES + SUMS; }
 static_assert(REMAINDER_WARPS == 0 || BUFFER_BYTES >= 2 * SUMS && REMAINDER_WARPS <= WARPS,
-              "room for the sums of the rest");
+              "room for the sums of the remainder");
 
-// Units is how the cluster's remainder warps share the rows of its groups: `span` warps cover all rows, and where there
-// are more warps, each row's entries are shared too.
+// Units says how the cluster's remainder warps divide the rows of its groups. `span` warps together cover all rows. If
+// there are more warps, they also divide the entries of each row into `shares` shares.
 struct Units {
     static const u32 ALL = CLUSTER * (REMAINDER_WARPS > 0 ? REMAINDER_WARPS : 1);
     u32 span, shares;
 
     __device__ __forceinline__ Units(u32 each)
         : span(min(each * GROUP_ROWS / Aside::TOGETHER, ALL)), shares(ALL / span) {}
-    // number is the warp that has share s of a row, and line where the row is among its rows.
+    // number returns the warp that has share s of a row, and line the row's place among that warp's rows.
     __device__ __forceinline__ u32 number(u32 row, u32 s) const { return row / Aside::TOGETHER % span + s * span; }
     __device__ __forceinline__ u32 line(u32 row) const {
         return row / Aside::TOGETHER / span * Aside::TOGETHER + row % Aside::TOGETHER;
     }
 };
 
-// work multiplies a stream.
+// work multiplies one stream, in segments of STEPS steps.
 template <int STEPS>
 __device__ __forceinline__ void work(Warp &w, Stream &stream, const u16 *b, const Params &p, u32 split, u32 col,
                                      u32 lane) {
     Own own(stream, b, p, split, col, lane);
     stream.begin();
     launches_before();
-    launches_after(); // the next launch may fetch its A now
+    launches_after(); // the next launch may load its A from here on
     own.begin<STEPS>(stream);
     w.multiply<STEPS>(stream, own, lane);
 }
 
-// first_of is the first stream of a group in a block.
+// first_of returns the first stream of a group in a CTA of the cluster.
 __device__ __forceinline__ u32 first_of(u32 group, u32 block, u32 each) {
     u32 skip = max(block * WARPS, group) - group;
     return group + (skip + each - 1) / each * each;
@@ -115,12 +115,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
     u32 buffer = shared_address(smem) + warp * BUFFER_BYTES,
         barriers = shared_address(smem) + WARPS * BUFFER_BYTES + warp * MOST_SLOTS * 8;
     if (warp < WARPS && lane < MOST_SLOTS) {
-        barrier_init(barriers + 8 * lane, 33); // the lanes, for B, and the one that loads A
+        barrier_init(barriers + 8 * lane, 33); // 32 lanes arrive for B, and one for A
         barrier_fence();
     }
     __syncwarp();
     Index index(index_, p);
-    // The remainder is added concurrently where its warps have enough rows for it.
+    // Remainder warps add the remainder meanwhile, if they can hold the sums of all rows.
     bool concurrent = CLUSTER * REMAINDER_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
     Units units(p.each);
     if (warp < WARPS && split < p.splits && group < p.groups) {
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
         else work<1>(w, stream, b, p, split, col, lane);
         float *sums = (float *)(smem + warp * BUFFER_BYTES);
         w.write_sums(sums, lane);
-        if (!concurrent) { // each part some rows
+        if (!concurrent) { // each split adds the remainder of some rows
             u32 share = (GROUP_ROWS + p.splits - 1) / p.splits, end = min(share * split + share, GROUP_ROWS);
             for (u32 r = share * split; r < end; r += 2 * After::TOGETHER) {
                 After remainder;
@@ -154,14 +154,14 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
             remainder.add(index, values, b, p, from, units.span * Aside::TOGETHER, last, col, lane, unit / units.span,
                           units.shares);
         }
-        __syncthreads(); // the stage buffers are done with
+        __syncthreads(); // the stage buffers are free: sums go there
         if (concurrent)
             remainder.write_sums<false>((float *)(smem + remainder_sums(warp - WARPS)), Aside::TOGETHER, ~0u, lane);
     }
 #else
     __syncthreads();
 #endif
-    // The block's parts of each group are added to the first of them.
+    // First the CTA's partial sums of each group are added to the first of them, then those of the cluster's CTAs.
     const u32 quads = GROUP_ROWS * (COLS / 4);
     u32 items = p.each * quads, streams = p.splits * p.each, end = min(streams, rank * WARPS + WARPS);
     for (u32 i = threadIdx.x; i < items; i += 32 * (WARPS + REMAINDER_WARPS)) {

@@ -1,31 +1,32 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams, f16 or bf16, sums in
-// f32, by wgmma on compute capability 9.0: panels of A's rows are expanded to dense ones in a workspace and multiplied
-// from there.
-// Tile: a panel is (64·panel_groups × cols). One kernel (FILLS) expands a launch's panel_number. Another multiplies it
-// in tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 × COLS), and expands the next panel
-// meanwhile, where there is one; the workspace has room for two, panel i at place i mod 2. Tiles of the last turn are
-// split along K where that gives more clusters work (split_k.cuh).
-// Data movement: to expand, a filler warp takes a stream at a time through its stage buffer in shared memory and writes
+// f32, by wgmma on compute capability 9.0. Panels of A's rows are first filled with zeros, that is, expanded to dense
+// matrices in a workspace, and then multiplied from there.
+// Tile: a panel is (64·panel_groups × cols). There are two kernels. One (FILLS) only expands the panel panel_number.
+// The other multiplies that panel, and meanwhile expands the next one if there is one: the workspace has room for two,
+// panel i at place i mod 2. It multiplies in tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 ×
+// COLS). Tiles of the last round are split along K if that gives more clusters work (split_k.cuh).
+// Data movement: to expand, a filler warp loads one stream at a time into its stage buffer in shared memory, and writes
 // 16 bytes of a row at a time. To multiply, a producer warp loads A by bulk copies and B by TMA; each CTA loads half of
-// B and multicasts it. A launch begins while the one before still runs, and waits for it before it touches anything but
-// the matrix.
+// B and multicasts it. A launch begins while the one before still runs, and waits for that before it touches anything
+// but the matrix.
 // Bound by: tensor cores for many columns, expansion for few.
 //
-// An expanded panel is blocks (64 × 32), those of a group of rows side by side, as wgmma reads them from shared memory:
-// rows of 64 bytes, whose 16-byte chunks are swizzled by row / 2 mod 4. The columns of a block are in the order in
-// which lanes have them, and rows of B are loaded in the same order:
+// An expanded panel is blocks (64 × 32); those of a group of rows follow each other. A block is as wgmma reads it from
+// shared memory: rows of 64 bytes, whose 16-byte chunks are swizzled by (row / 2) mod 4. The columns of a block are in
+// the order in which lanes have them, and rows of B are loaded in the same order:
 //
 //     layout Places   column 8c + 4h + q at place 8q + 2c + h
 //     layout Pairs    column 16k + 4q + j at place 8q + 4k + j
 //
 // Constants: ENTRY, ELEM (half.cuh), PAIRS (the matrix's layout); COLS (a multiple of 64), DEPTH (32 or 64) and STAGES
-// of operands, FILLERS (filler warps of the multiplying kernel, 3 or fewer) and FILL_BUFFER (bytes of their buffers),
-// MOST_BLOCKS, MOST_SPLITS and LEAST_STAGES (of a split); of the expanding kernel (FILLS is 1) WARPS_OF_BLOCK and
-// BUFFERS_BYTES. Dynamic shared memory: SHARED_BYTES, or BUFFERS_BYTES and 64 bytes for each warp.
+// of operands; FILLERS (filler warps of the multiplying kernel, at most 3) and FILL_BUFFER (bytes of each one's
+// buffer); MOST_BLOCKS, MOST_SPLITS and LEAST_STAGES (of a split). For the expanding kernel (FILLS is 1):
+// WARPS_OF_BLOCK and BUFFERS_BYTES. Dynamic shared memory: SHARED_BYTES; for the expanding kernel BUFFERS_BYTES and 64
+// bytes for each warp.
 
 #define HOPPER
-#define BUFFER_BYTES 16512 // of lanestream.cuh's own, which is not used
-#define FIRST_PIECE first_piece
+#define BUFFER_BYTES 16512 // lanestream.cuh needs it; this kernel uses only StageBuffer's static functions
+#define FIRST_SEGMENT first_segment
 #include "ordered.cuh"
 #include "pairs.cuh"
 #include "../dense/wgmma.cuh"
@@ -34,56 +35,55 @@
 
 #define THREADS 384
 #define CLUSTER_ROWS 2
-#define GROUPS 2 // of 64 rows, of a block's tile
-#define BLOCK_BYTES 4096 // of 64 rows by 32 columns of A
-#define IN_STAGE (DEPTH / STEP_COLS) // blocks of a group
-#define SLAB (DEPTH * 128) // bytes of 64 rows of A or columns of B of a stage
+#define GROUPS 2 // groups of 64 rows in a CTA's tile
+#define BLOCK_BYTES 4096 // of a block: 64 rows by 32 columns of A
+#define IN_STAGE (DEPTH / STEP_COLS) // blocks of a group in a stage
+#define SLAB (DEPTH * 128) // bytes of 64 rows of A, or 64 columns of B, in a stage
 #define A_BYTES (GROUPS * SLAB)
 #define B_BYTES (COLS / 64 * SLAB)
 #define STAGE_BYTES (A_BYTES + B_BYTES)
 #define MASK_STEP (PAIRS ? 384 : STEP_BYTES)
-#define REPEATED (16 * ROW_BYTES) // mirrored: a word of Places reads 15 rows on from the last one, a step of Pairs 16
-#define UNIT (PAIRS ? 16 : 8) // rows of B that are neighbours in a block's order
-#define SHARED_BYTES \
-    (STAGES * STAGE_BYTES + FILLERS * FILL_BUFFER + 128 + 16 * STAGES + \
-     FILLERS * MOST_SLOTS * 8) // a tensor map, barriers
+#define REPEATED (16 * ROW_BYTES) // repeated behind the buffer's end: from the last row, Places reads 15 on, Pairs 16
+#define UNIT (PAIRS ? 16 : 8) // rows of B that a block's order permutes among themselves
+// Behind the stages and the fill buffers: a tensor map, barriers.
+#define SHARED_BYTES (STAGES * STAGE_BYTES + FILLERS * FILL_BUFFER + 128 + 16 * STAGES + FILLERS * MOST_SLOTS * 8)
 
 static_assert(FILLERS <= 3, "one warp of the first four brings operands");
 
-// Each CTA's tensor map of B, of launches with even panels and with odd ones: a launch makes them while the one
-// before still runs.
+// Each CTA's tensor map of B, one for launches with even panels and one for odd ones, because a launch makes its map
+// while the launch before still runs.
 __device__ TileMap maps[2][MOST_BLOCKS];
 
-// place_of returns where a block has one of its columns.
+// place_of returns the place of a column in its block's order.
 __device__ __forceinline__ u32 place_of(u32 col) {
     return PAIRS ? (col >> 2 & 3) * 8 + (col >> 4) * 4 + (col & 3) : (col & 3) * 8 + (col >> 3) * 2 + (col >> 2 & 1);
 }
-// byte_of returns where a block has row r's place k.
+// byte_of returns the byte offset in a block of row r's place k.
 __device__ __forceinline__ u32 byte_of(u32 r, u32 k) { return r * 64 + (k / 8 ^ r / 2 % 4) * 16 + k % 8 * 2; }
 
-// Fields of the parameter block that mean something else to this kernel: the groups of a panel, and the panel of a
-// launch.
+// This kernel's meanings of fields of the parameter block: the groups of a panel, and the panel of a launch.
 __device__ __forceinline__ u32 panel_groups(const Params &p) { return p.each; }
 __device__ __forceinline__ u32 panel_number(const Params &p) { return p.width; }
 
-// A panel, and where the workspace has it.
+// Panel is a panel of A's rows, expanded in the workspace.
 struct Panel {
-    u32 first, groups, stages, blocks; // groups of rows; of a group's columns
+    u32 first, groups, stages, blocks; // groups of rows; stages and blocks of a group's columns
     unsigned char *at;
 
     __device__ __forceinline__ Panel(u32 number, unsigned char *work, const Params &p)
         : first(number * panel_groups(p)), groups(min(panel_groups(p), p.groups - number * panel_groups(p))) {
-        stages = (p.pieces * p.steps + IN_STAGE - 1) / IN_STAGE, blocks = stages * IN_STAGE;
+        stages = (p.segments * p.steps + IN_STAGE - 1) / IN_STAGE, blocks = stages * IN_STAGE;
         at = work + (u64)(number % 2) * bytes(p);
     }
-    // bytes is a panel's size in the workspace.
+    // bytes returns a panel's size in the workspace.
     __device__ __forceinline__ u64 bytes(const Params &p) const { return (u64)panel_groups(p) * blocks * BLOCK_BYTES; }
+    // block returns the address of block k of a group.
     __device__ __forceinline__ unsigned char *block(u32 group, u32 k) const {
         return at + ((u64)group * blocks + k) * BLOCK_BYTES;
     }
 };
 
-// Remainder is a lane's position in the COO remainder of a row, from a column on. The next entry is prefetched.
+// Remainder is a lane's position in the COO remainder of a row. The next entry is prefetched.
 struct Remainder {
     const u32 *cols;
     const u16 *values;
@@ -106,7 +106,7 @@ struct Remainder {
         col = next, value = next_value, next = ~0u;
         if (at < end) next = cols[at], next_value = values[at], at++;
     }
-    // put writes what there is before column `until` to row r of a block.
+    // put writes the entries before column `until` to row r of a block.
     __device__ __forceinline__ void put(unsigned char *block, u32 r, u32 until) {
         while (col < until) {
             asm volatile("st.global.u16 [%0], %1;" ::"l"(block + byte_of(r, place_of(col % STEP_COLS))), "h"(value)
@@ -116,8 +116,8 @@ struct Remainder {
     }
 };
 
-// interleaved makes of two bytes with the pairs of bits of four positions each, in either half of x, a byte with both
-// words' pairs of two positions, and another.
+// interleaved reorders, in each half of x, two bytes that have the bit pairs of four positions each: the first byte of
+// one word, the second of another. Then each byte has both words' pairs of two positions.
 __device__ __forceinline__ u32 interleaved(u32 x) {
     u32 t = (x ^ x >> 4) & 0x00f000f0;
     x ^= t ^ t << 4;
@@ -125,8 +125,8 @@ __device__ __forceinline__ u32 interleaved(u32 x) {
     return x ^ t ^ t << 2;
 }
 
-// take_four reads the values of two positions of two words: bit 4i + c of byte BYTE of the mask says that chain c takes
-// its next value at position i, which is at next[c] in shared memory. x[4i + c] has it.
+// take_four reads the values of two positions of two words. Bit 4i + c of byte BYTE of the mask says that chain c takes
+// its next value at position i; its address in shared memory is next[c]. The value becomes x[4i + c].
 template <int BYTE> __device__ __forceinline__ void take_four(u32 mask, u32 (&next)[4], u32 *x) {
     // clang-format off
     asm volatile("{.reg .pred none; .reg .b32 t;\n"
@@ -145,27 +145,28 @@ template <int BYTE> __device__ __forceinline__ void take_four(u32 mask, u32 (&ne
     // clang-format on
 }
 
+// store_words writes four words to memory.
 __device__ __forceinline__ void store_words(unsigned char *to, u32 a, u32 b, u32 c, u32 d) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
-// Filler is a warp that fills a panel: one stream after the other.
+// Filler is a filler warp, which expands one stream after another.
 struct Filler {
     const Index &index;
     const u32 *mask;
     const u16 *values;
     const Params &p;
     const Panel &panel;
-    u32 buffer, barriers, lane; // in shared memory
-    u32 phases; // bit i: of the i-th barrier
-    u32 next[2]; // where the buffer has the next values of the lane's chains; for Pairs [0] is the last word that was
-                 // taken
-    u32 end, wrap; // of the buffer
+    u32 buffer, barriers, lane; // addresses in shared memory; the lane's number
+    u32 phases; // bit i: the parity of barrier i
+    u32 next[2]; // addresses of the next values of the lane's chains; for Pairs next[0] is the last word that was taken
+    u32 end, wrap; // of the buffer: its end, its size
 
     __device__ __forceinline__ void wrapped(u32 &x) const {
         if (x >= end) x -= wrap;
     }
 
-    // places fills 32 columns, whose mask words are at bits, layout Places. `to` is the lane's place in its first row.
+    // places expands 32 columns, layout Places. Their mask words are at `bits`; `to` is the lane's place in its first
+    // row.
     __device__ __forceinline__ void places(u32 bits, unsigned char *to) {
         uint2 m = shared_words(bits + 8 * lane);
         u32 at[4];
@@ -195,7 +196,7 @@ struct Filler {
         }
     }
 
-    // pairs does so for layout Pairs.
+    // pairs expands 32 columns, layout Pairs.
     __device__ __forceinline__ void pairs(u32 bits, unsigned char *to) {
         u32 presence = shared_word(bits + 256 + 4 * lane), q = lane % 4;
         uint4 a = shared_quad(bits + lane / 4 * 32), b = shared_quad(bits + lane / 4 * 32 + 16);
@@ -224,23 +225,24 @@ struct Filler {
         wrapped(next[0]);
     }
 
-    // stream fills a part of group g of the panel.
+    // stream expands one split of group g of the panel.
     __device__ __forceinline__ void stream(u32 g, u32 split, u32 buffer_bytes) {
         u64 number = (u64)(panel.first + g) * p.splits + split;
-        u32 first = first_piece(p, split), count = first_piece(p, split + 1) - first, row = index.row(number),
+        u32 first = first_segment(p, split), count = first_segment(p, split + 1) - first, row = index.row(number),
             left = (index.row(number + 1) - row) * ROW_BYTES;
         if (count == 0) return;
-        u32 piece_bytes = index.piece_rows(number) * ROW_BYTES, mask_bytes = p.steps * MASK_STEP,
+        u32 segment_bytes = index.segment_rows(number) * ROW_BYTES, mask_bytes = p.steps * MASK_STEP,
             total = count + p.window - 1;
-        u32 slots = min((buffer_bytes - REPEATED) / (piece_bytes + mask_bytes), MOST_SLOTS),
-            masks = buffer + slots * piece_bytes + REPEATED;
+        u32 slots = min((buffer_bytes - REPEATED) / (segment_bytes + mask_bytes), MOST_SLOTS),
+            masks = buffer + slots * segment_bytes + REPEATED;
         const unsigned char *v = (const unsigned char *)values + (u64)row * ROW_BYTES,
-                            *m = (const unsigned char *)mask + ((u64)(panel.first + g) * p.pieces + first) * mask_bytes;
-        wrap = slots * piece_bytes, end = buffer + wrap;
+                            *m = (const unsigned char *)mask +
+                                 ((u64)(panel.first + g) * p.segments + first) * mask_bytes;
+        wrap = slots * segment_bytes, end = buffer + wrap;
         next[0] = buffer + 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0), next[1] = next[0] + 2;
         u32 coming = 0, to = 0, arriving = 0;
-        auto fetch = [&](u32 slot) { // when all lanes have done with what was there
-            u32 n = min(piece_bytes, left), mirrored = to < REPEATED ? min(n, REPEATED - to) : 0,
+        auto fetch = [&](u32 slot) { // starts loading the next segment, when all lanes have used the slot's last one
+            u32 n = min(segment_bytes, left), mirrored = to < REPEATED ? min(n, REPEATED - to) : 0,
                 bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
             if (StageBuffer::elected()) {
                 barrier_expect(barrier, n + mirrored + bits);
@@ -249,7 +251,7 @@ struct Filler {
                 if (bits > 0) StageBuffer::bulk(masks + slot * mask_bytes, m, bits, barrier);
             }
             v += n, left -= n, m += bits, coming++;
-            to = slot + 1 == slots ? 0 : to + piece_bytes;
+            to = slot + 1 == slots ? 0 : to + segment_bytes;
         };
         auto wait = [&] {
             barrier_wait(barriers + 8 * arriving, phases >> arriving & 1);
@@ -284,7 +286,7 @@ struct Filler {
             if (coming < total) fetch(slot);
             if (++slot == slots) slot = 0;
         }
-        if (split + 1 == p.splits && step < panel.blocks) { // nothing is there, of a whole stage
+        if (split + 1 == p.splits && step < panel.blocks) { // the stage's last block has no columns: zeros
 #pragma unroll
             for (u32 r = 0; r < 8; r++) store_words(panel.block(g, step) + mine + r * 512, 0, 0, 0, 0);
         }
@@ -299,14 +301,14 @@ struct Filler {
 };
 
 #if !FILLS
-// WorkTile is a tile of C that a CTA computes: COLS columns from col on and GROUPS groups of rows, from group on of
-// the panel. Or it is part `split` of the sum of a tile that is cut, the slot-th of these.
+// WorkTile is a work tile of a CTA: COLS columns of C from col on, and GROUPS groups of rows, from group `group` of the
+// panel on. If is_split, it is split number `split` of the tile's sum, and the tile is the slot-th that is split.
 struct WorkTile {
-    u32 group, col, first, last, slot, split; // stages
+    u32 group, col, first, last, slot, split; // first and last: stages
     bool is_split;
 };
 
-// Work is a CTA's tiles and its layout of shared memory.
+// Work is a CTA's work tiles, and its layout of shared memory.
 struct Work {
     const Panel &panel;
     u32 stages, full, empty; // barriers of stages
@@ -320,9 +322,9 @@ struct Work {
         split_count = left == 0 ? 1 : max(1, min(clusters / left, min(MOST_SPLITS, panel.stages / LEAST_STAGES)));
         whole = split_count > 1 ? tiles - left : tiles, work_tiles = whole + (tiles - whole) * split_count;
     }
-    // work_tile is a cluster's work at a time. Tiles follow each other along the columns of a band of tiles, then down,
-    // so that those at work together have rows of A and columns of B in common. Parts of a tile follow each other, and
-    // are summed at the same time.
+    // work_tile returns the cluster's work tile number i. Tiles are numbered along the columns of a band of tiles, then
+    // down, so that those computed at the same time share rows of A and columns of B. The splits of a tile have
+    // neighbouring numbers, so that they are summed at the same time.
     __device__ __forceinline__ WorkTile work_tile(u32 i) const {
         const u32 BAND = 8;
         bool is_split = i >= whole;
@@ -376,12 +378,12 @@ struct Work {
     }
 };
 
-// left_of describes 64 rows by 32 columns of A in shared memory.
+// left_of returns wgmma's descriptor of 64 rows by 32 columns of A in shared memory.
 __device__ __forceinline__ u64 left_of(u32 at) {
     return (u64)((at & 0x3ffff) >> 4) | (u64)1 << 16 | (u64)(512 >> 4) << 32 | (u64)2 << 62;
 }
 
-// multiply is the work of group 0 or 1 of four warps.
+// multiply: body of consumer warpgroup `group` (0 or 1).
 __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, const Params &p, float *sums,
                                          const RowEntries &recompute) {
     u32 thread = threadIdx.x % 128, stage = 0, parity = 0, before = 0;
@@ -390,12 +392,12 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
     for (u32 i = w.cluster; i < w.work_tiles; i += w.clusters) {
         WorkTile work_tile = w.work_tile(i);
         float acc[1][COLS / 8][4] = {};
-        auto release = [&](u32 s) { // by a thread for each CTA
+        auto release = [&](u32 s) { // one thread for each CTA
             if (thread < CLUSTER_ROWS) barrier_arrive(w.empty + 8 * s, thread);
         };
 #pragma unroll 1
         for (u32 k = work_tile.first; k < work_tile.last; k++) {
-            u64 at = stage * (STAGE_BYTES >> 4); // addresses are in 16 bytes
+            u64 at = stage * (STAGE_BYTES >> 4); // descriptors count in units of 16 bytes
             barrier_wait(w.full + 8 * stage, parity);
             wgmma_fence();
 #pragma unroll
@@ -404,7 +406,7 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
                                       right + at + e * (16 * 128 >> 4));
             wgmma_commit();
             if (k > work_tile.first) {
-                wgmma_wait<1>(); // the one before is done
+                wgmma_wait<1>(); // the previous stage is done
                 release(before);
             }
             before = stage;
@@ -425,7 +427,7 @@ __device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, cons
 }
 #endif
 
-// fill_barriers makes those of a warp's buffer.
+// fill_barriers initialises the barriers of a filler warp's buffer.
 __device__ __forceinline__ void fill_barriers(u32 at, u32 lane) {
     if (lane == 0) {
         for (u32 i = 0; i < MOST_SLOTS; i++) barrier_init(at + 8 * i, 1);
@@ -435,7 +437,7 @@ __device__ __forceinline__ void fill_barriers(u32 at, u32 lane) {
 }
 
 #if FILLS
-// As many warps of each CTA fill as there are streams for, sharing the memory for stage buffers.
+// In each CTA as many warps expand as there are streams for. They share the memory for stage buffers.
 extern "C" __global__ void __launch_bounds__(32 * WARPS_OF_BLOCK, 1)
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER_ROWS, 1, 1)

@@ -1,5 +1,5 @@
-// The variants for CUDA that multiply panels of rows which they fill with zeros first: filled.cu on compute capability
-// 9.0.
+// The variants for CUDA that expand panels of rows to dense matrices before they multiply them: filled.cu on compute
+// capability 9.0.
 
 package lanestream
 
@@ -15,15 +15,15 @@ import (
 
 // Constants of filled.cu.
 const (
-	filledCols   = 256 // of a tile of 256 rows of a cluster
+	filledCols   = 256 // of a cluster's tile, which has 256 rows
 	filledDepth  = 64
 	filledStages = 4
 	fillers      = 2
 	fillRing     = 16512
-	filledSplits = 4    // parts that the sum of a tile is cut into
-	leastStages  = 4    // of a part, at least
+	filledSplits = 4    // of a tile, at most
+	leastStages  = 4    // of a split, at least
 	blockBytes   = 4096 // of 64 rows by a step's columns
-	fillWarps    = 16   // of a block of the kernel that fills a panel by itself
+	fillWarps    = 16   // of a CTA of the kernel that only expands a panel
 	ringsBytes   = 231424
 )
 
@@ -37,17 +37,17 @@ func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 	s := sizes{packing: packing{warps: m.warps, cluster: m.cluster, staged: layout == lanestream.Pairs, layout: layout},
 		ctas: m.blocks}
 	return s.sized(onCUDA(name, "filled.cu", t, spec.Variant{
-		Local: spec.Line(384), Tile: columns(2*blocksDown*rows, filledCols),
+		Local: spec.Line(384), Tile: columns(2*clusterRows*rows, filledCols),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster),
 			spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
 			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages),
 			spec.Define("FILLERS", fillers),
-			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks),
+			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostCTAs),
 			spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
 		},
 		Shared: filledStages*((128+filledCols)*filledDepth*2+16) + fillers*(fillRing+8*slots) + 128,
-		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
+		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * clusterRows, Overlaps: true, Workspace: true,
 		Before: fills[layout],
 		Unit:   spec.Unit{Defines: map[string]string{"FILLS": "0"}},
 	}), filledKind)
@@ -62,7 +62,7 @@ func fill(layout uint32) *spec.Variant {
 		Consts: []spec.Const{
 			spec.Define("PAIRS", layout), spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth),
 			spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
-			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostBlocks),
+			spec.Define("FILL_BUFFER", fillRing), spec.Define("MOST_BLOCKS", mostCTAs),
 			spec.Define("WARPS_OF_BLOCK", fillWarps), spec.Define("BUFFERS_BYTES", ringsBytes),
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Shared: ringsBytes + 8*slots*fillWarps, Overlaps: true, Workspace: true,
@@ -98,9 +98,9 @@ func (p panel) bytes() int64 {
 // panelsOf cuts a matrix into one panel, or into some whose tiles fill the device two times, or once where that takes
 // too much memory, whichever takes less time.
 func panelsOf(s lanestream.Shape, n int, caps backend.Caps) panel {
-	const tileGroups = 2 * blocksDown
-	one := panel{stages: spec.Ceil(s.Pieces*s.PieceSteps, filledDepth/lanestream.StepCols),
-		clusters: max(1, min(caps.Units, mostBlocks)/blocksDown)}
+	const tileGroups = 2 * clusterRows
+	one := panel{stages: spec.Ceil(s.Segments*s.SegmentSteps, filledDepth/lanestream.StepCols),
+		clusters: max(1, min(caps.Units, mostCTAs)/clusterRows)}
 	one.groups, one.number = max(1, spec.Ceil(s.Groups, tileGroups))*tileGroups, 1
 	if one.bytes() <= panelBytes {
 		return one
@@ -120,9 +120,9 @@ func panelsOf(s lanestream.Shape, n int, caps backend.Caps) panel {
 	return x
 }
 
-// splits is how many parts the sums of a panel's last tiles are cut into, and how many tiles those are.
-func (p panel) splits(groups, n int) (parts, tiles int) {
-	tiles = spec.Ceil(groups, 2*blocksDown) * spec.Ceil(n, filledCols) % p.clusters
+// splits is how many splits the sums of a panel's last tiles are cut into, and how many tiles those are.
+func (p panel) splits(groups, n int) (splits, tiles int) {
+	tiles = spec.Ceil(groups, 2*clusterRows) * spec.Ceil(n, filledCols) % p.clusters
 	if tiles == 0 {
 		return 1, 0
 	}
@@ -157,8 +157,8 @@ func launchFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) (spec.Lau
 	l := spec.Launch{Workspace: int64(min(x.number, 2)) * x.bytes()}
 	sums := 0
 	for i := range x.number {
-		if parts, tiles := x.splits(min(x.groups, s.Groups-i*x.groups), p.N); parts > 1 {
-			sums = max(sums, parts*tiles)
+		if splits, tiles := x.splits(min(x.groups, s.Groups-i*x.groups), p.N); splits > 1 {
+			sums = max(sums, splits*tiles)
 		}
 	}
 	l.Workspace = max(spec.NoWorkspace, l.Workspace+int64(sums)*4*256*filledCols)
@@ -169,7 +169,7 @@ func launchFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) (spec.Lau
 	params.each = uint32(x.groups)
 	add := func(v *spec.Variant, panel int) {
 		params.width = uint32(panel)
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: [3]uint32{uint32(x.clusters * blocksDown), 1, 1},
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: [3]uint32{uint32(x.clusters * clusterRows), 1, 1},
 			Params: spec.Block(params)})
 	}
 	add(v.Before, 0)

@@ -4,8 +4,9 @@
 // group of 64 rows is split along K into p.splits streams, a warp each; the warps of a split are neighbours and share
 // B's rows in L1. Partial sums are added in order through (distributed) shared memory.
 // Data movement: a warp loads its stream into its own stage buffer of BUFFER_BYTES bytes, by cp.async or, on compute
-// capability 9.0 (HOPPER), by bulk copies. A mask bit says whether a lane's register half takes the next value of its
-// chain: one predicated 16-bit load from the lane's own bank. B goes from L1 straight to registers.
+// capability 9.0 (HOPPER), by bulk copies. A bit of the mask says whether half a register of operand A takes the next
+// value of its chain. A taken value is one predicated 16-bit load, from a bank that no other lane uses. B goes from L1
+// straight to registers.
 // Bound by: the bytes of A in memory, then instructions that expand the masks.
 // Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS, BUFFER_BYTES, HOPPER.
 
@@ -13,9 +14,9 @@
 
 #define HALVES (TILES == 1 ? 2 : 1)
 
-// A lane's elements of B for a word of the mask (16 columns of A): TILES neighbouring columns of 4 rows. Lane (g, q)
-// has columns TILES·g and on, so that column g of tile i is column TILES·g + i of the block's; rows q, q + 4, q + 8 and
-// q + 12, so that the lanes of a load read four neighbouring rows.
+// The lane's elements of B for one word of the mask (16 columns of A). Lane 4g + q has columns TILES·g to TILES·g +
+// TILES - 1 of the CTA's, so that column g of tile i is the CTA's column TILES·g + i. It has rows q, q + 4, q + 8 and q
+// + 12, so that the four lanes of equal g load four neighbouring rows.
 struct Columns {
     u32 x[4][(TILES + 1) / 2];
 
@@ -24,25 +25,25 @@ struct Columns {
         else if constexpr (TILES == 2) asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
         else asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(x[i][0]), "=r"(x[i][TILES / 4]) : "l"(from));
     }
-    // operand returns register r of B's fragment, of tile t. Where there is one tile only, its halves have registers of
-    // their own, h.
+    // operand returns register r of the fragment of B for tile t. With one tile (TILES 1) each half of a register is a
+    // register of its own, and h says which half.
     __device__ __forceinline__ u32 operand(int r, int t, int h) const {
         if (TILES == 1) return x[2 * r + h][0];
         return __byte_perm(x[2 * r][t / 2], x[2 * r + 1][t / 2], t % 2 ? 0x7632 : 0x5410);
     }
 };
 
-// Reader goes through a lane's rows of B.
+// Reader reads the lane's elements of B, 16 rows at a time.
 struct Reader {
-    const unsigned char *b; // the lane's columns of the first row
-    u32 row, last, pitch; // the lane's first row of the next 16; B's last, and the bytes of one
+    const unsigned char *b; // the lane's columns in row 0
+    u32 row, last, pitch; // the lane's first row of the next 16; the last row of B; bytes of a row
 
     __device__ __forceinline__ Reader(const u16 *b_, const Params &p, u32 first, u32 col, u32 lane)
         : row(first + lane % 4), last(p.cols - 1), pitch(2 * p.ldb) {
         col += TILES * (lane / 4);
         b = (const unsigned char *)(b_ + (col < p.ldb ? col : 0));
     }
-    // next reads the next 16 rows. Rows past the last are the last: A has zeros there.
+    // next reads the next 16 rows. Rows past the last row of B are read as the last one: A has zeros there.
     __device__ __forceinline__ void next(Columns &c) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -54,12 +55,12 @@ struct Reader {
     }
 };
 
-// Warp is a warp's work on its stream.
+// Warp multiplies one stream.
 struct Warp {
-    float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2]; // where the buffer has the next values of the lane's chains, in shared memory
+    float acc[4][HALVES][TILES][4]; // sums of 16 rows each
+    u32 next[2]; // addresses in shared memory: the next value of each of the lane's two chains
 
-    // add multiplies tile i.
+    // add multiplies the i-th 16 rows of A: x[r] is the lower half of register r, x[4 + r] the upper one.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const Columns &b) {
         if constexpr (HALVES == 2) {
 #pragma unroll
@@ -76,7 +77,8 @@ struct Warp {
         }
     }
 
-    // word multiplies 16 columns of A.
+    // word multiplies 16 columns of A, whose bits are in the mask word. The buffer's rows of values end at `end`; from
+    // there a chain goes back by `wrap` bytes.
     __device__ __forceinline__ void word(u32 mask, u32 end, u32 wrap, const Columns &b) {
         u32 x[2][8];
         take<0>(mask, next, x[0]);
@@ -92,7 +94,7 @@ struct Warp {
             if (next[h] >= end) next[h] -= wrap;
     }
 
-    // multiply does the whole stream. col is the block's first column.
+    // multiply does the whole stream. `first` is the stream's first segment, col the CTA's first column.
     __device__ __forceinline__ void multiply(const StageBuffer &buffer, const u16 *b, const Params &p, u32 first,
                                              u32 col, u32 lane) {
 #pragma unroll
@@ -104,9 +106,9 @@ struct Warp {
         Reader reader(b, p, first * p.steps * STEP_COLS, col, lane);
         reader.next(even);
         reader.next(odd);
-        u32 wrap = buffer.slots * buffer.piece_rows * ROW_BYTES, end = buffer.at + wrap, slot = 0;
+        u32 wrap = buffer.slots * buffer.segment_rows * ROW_BYTES, end = buffer.at + wrap, slot = 0;
 #ifdef HOPPER
-        u32 arriving = 0, parity = 0; // the slot of the next piece to wait for
+        u32 arriving = 0, parity = 0; // the slot of the next segment to wait for, and its barrier's parity
         auto wait = [&] {
             barrier_wait(buffer.barriers + 8 * arriving, parity);
             if (++arriving == buffer.slots) arriving = 0, parity ^= 1;
@@ -138,7 +140,7 @@ struct Warp {
     }
 
 #ifndef HOPPER
-    // wait waits until no more than some pieces are on their way.
+    // wait waits until at most `pending` segments are in flight.
     static __device__ __forceinline__ void wait(u32 pending) {
         switch (pending) {
         case 0: copy_wait<0>(); break;
@@ -150,7 +152,7 @@ struct Warp {
     }
 #endif
 
-    // write_sums stores the sums to shared memory.
+    // write_sums writes the sums to shared memory.
     __device__ __forceinline__ void write_sums(float *sums, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -166,7 +168,8 @@ struct Warp {
     }
 };
 
-// add_remainder adds a split's share of a group's COO remainder: TILES lanes a row, each with 8 columns.
+// add_remainder adds to `sums` the entries of a group's COO remainder that are this split's: every p.splits-th of a
+// row. TILES lanes share a row, each with 8 columns.
 __device__ __forceinline__ void add_remainder(float *sums, const Index &index, const u16 *values, const u16 *b,
                                               const Params &p, u32 group, u32 split, u32 col, u32 lane) {
     const int AT_ONCE = 4;
@@ -228,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     Index index(index_, p);
     if (split < p.splits && group < p.groups) {
         Warp w;
-        w.multiply(StageBuffer(index, mask, values, p, group, split, buffer, barriers), b, p, first_piece(p, split),
+        w.multiply(StageBuffer(index, mask, values, p, group, split, buffer, barriers), b, p, first_segment(p, split),
                    col, lane);
         float *sums = (float *)(smem + warp * BUFFER_BYTES);
         w.write_sums(sums, lane);

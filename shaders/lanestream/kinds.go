@@ -73,22 +73,22 @@ var (
 	}
 )
 
-// packing holds the figures of a variant that decide how matrices are packed.
+// packing has the figures of a variant that decide how matrices are packed.
 type packing struct {
-	warps, cluster uint32 // warps of a CTA, CTAs of a cluster: groups of rows are cut into streams for them
-	staged         bool   // for the rings of staged.cu
+	warps, cluster uint32 // warps of a CTA, CTAs of a cluster: they decide the number of streams of a group
+	staged         bool   // for the stage buffers of staged.cu
 	layout         uint32 // of the mask: lanestream.Places or Pairs
 	short          bool   // segments are to be short: see shorten
 }
 
-// sizes are a variant's.
+// sizes are the figures of a variant.
 type sizes struct {
 	packing
 	ctas    uint32   // that a large device runs at once
-	streams uint32   // that the CTAs of a cluster take at a time; 0: as many as they have warps
-	ring    uint32   // bytes of a warp's ring of values and masks; 0: it has none
-	groups  uint32   // of 64 rows that a CTA takes, where the kernel numbers its tiles itself; 0: it does not
-	short   bool     // it has room for short segments alone
+	streams uint32   // that a cluster multiplies at a time; 0: one for each of its warps
+	ring    uint32   // bytes of a warp's stage buffer of values and masks; 0: it has none
+	groups  uint32   // of 64 rows of a CTA's tile, if the kernel numbers its tiles itself; else 0
+	short   bool     // it has room for short segments only
 	twins   twinKind // of the kernels for twins
 }
 
@@ -98,8 +98,8 @@ func (x sizes) sized(v *spec.Variant, kind *spec.Kind) *spec.Variant {
 	return v
 }
 
-// sizesOf returns a variant's.
+// sizesOf returns a variant's sizes.
 func sizesOf(v *spec.Variant) sizes { return v.Shape.(sizes) }
 
-// columns is the tile of a kernel that takes groups of 64 rows.
+// columns returns a tile of rows × cols.
 func columns(rows, cols uint32) spec.Tile { return spec.Tile{Rows: int(rows), Cols: int(cols)} }

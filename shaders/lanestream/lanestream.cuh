@@ -1,5 +1,6 @@
-// Lane streams on CUDA: a warp's stage buffer of values, and taking values from it. See package formats/lanestream for
-// the layout.
+// Lane streams on CUDA (package formats/lanestream): where the arrays are, a warp's stage buffer, and outputs from the
+// entries alone. A segment is p.steps steps of 32 columns: their masks, and the rows of values that are loaded with
+// them.
 
 #pragma once
 #include "params.h"
@@ -8,7 +9,7 @@
 #ifdef HOPPER
 #include "../include/bulk.cuh"
 
-// barrier_arrive_here is barrier_arrive for this block.
+// barrier_arrive_here is barrier_arrive for a barrier of this CTA.
 __device__ __forceinline__ void barrier_arrive_here(u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
@@ -16,12 +17,12 @@ __device__ __forceinline__ void barrier_arrive_here(u32 barrier) {
 
 #define GROUP_ROWS 64
 #define STEP_COLS 32
-#define ROW_BYTES 128 // of values
-#define STEP_BYTES 256 // of the mask
-#define MIRROR 16 // rows of the buffer that are mirrored behind it: at most what a word's positions take
-#define MOST_SLOTS 8 // pieces in the buffer
+#define ROW_BYTES 128 // of a row of values
+#define STEP_BYTES 256 // of a step's mask
+#define MIRROR 16 // rows of the buffer that are repeated behind its end: a word of the mask takes 16 values at most
+#define MOST_SLOTS 8 // segments in the buffer
 
-// The arrays' places in `index`.
+// Index finds the arrays in `index`.
 struct Index {
     const u32 *words;
     u64 streams, remainder;
@@ -29,7 +30,7 @@ struct Index {
     __device__ __forceinline__ Index(const u32 *index, const Params &p)
         : words(index), streams((u64)p.groups * p.splits), remainder(2 * streams + 1) {}
     __device__ __forceinline__ u32 row(u64 stream) const { return words[stream]; }
-    __device__ __forceinline__ u32 piece_rows(u64 stream) const { return words[streams + 1 + stream]; }
+    __device__ __forceinline__ u32 segment_rows(u64 stream) const { return words[streams + 1 + stream]; }
     __device__ __forceinline__ u32 remainder_at(u32 row) const { return words[remainder + row]; }
     __device__ __forceinline__ const u32 *remainder_cols(const Params &p) const {
         return words + remainder + p.rows + 1;
@@ -43,41 +44,42 @@ struct Index {
     }
 };
 
-// first_piece is the first piece of a part.
-__device__ __forceinline__ u32 first_piece(const Params &p, u32 split) {
-    return (u32)((u64)p.pieces * split / p.splits);
+// first_segment returns the first segment of a split.
+__device__ __forceinline__ u32 first_segment(const Params &p, u32 split) {
+    return (u32)((u64)p.segments * split / p.splits);
 }
 
-// A stream of pieces, values and mask, and the stage buffer that a warp loads them into. A slot of the buffer has the
-// rows of a piece, and behind the buffer the first rows are repeated, so that a chain's next rows lie behind each
-// other.
+// StageBuffer is a stream in memory, and the stage buffer in shared memory that its warp loads it into, a segment to a
+// slot. A slot has a segment's rows of values, and elsewhere its mask. The buffer's first rows are repeated behind its
+// end, so that the next values of a chain always lie at increasing addresses.
 struct StageBuffer {
     const unsigned char *values, *mask;
-    u32 rows, piece_rows, count, total; // pieces of the mask, and of either
+    u32 rows, segment_rows, // of values: of the stream; of a segment
+        count, total; // segments with a mask; segments with a mask or values
     u32 slots, mask_bytes;
-    u32 at, masks, barriers; // in shared memory
+    u32 at, masks, barriers; // addresses in shared memory
 
     __device__ __forceinline__ StageBuffer(const Index &index, const u32 *mask_, const u16 *values_, const Params &p,
                                            u32 group, u32 split, u32 at_, u32 barriers_)
         : at(at_), barriers(barriers_) {
         u64 stream = (u64)group * p.splits + split;
-        u32 first = first_piece(p, split), row = index.row(stream);
-        rows = index.row(stream + 1) - row, piece_rows = index.piece_rows(stream),
-        count = first_piece(p, split + 1) - first;
-        total = max(count, (rows + piece_rows - 1) / piece_rows);
+        u32 first = first_segment(p, split), row = index.row(stream);
+        rows = index.row(stream + 1) - row, segment_rows = index.segment_rows(stream),
+        count = first_segment(p, split + 1) - first;
+        total = max(count, (rows + segment_rows - 1) / segment_rows);
         mask_bytes = p.steps * STEP_BYTES;
-        slots = min((BUFFER_BYTES - MIRROR * ROW_BYTES) / (piece_rows * ROW_BYTES + mask_bytes), MOST_SLOTS);
-        masks = at + (slots * piece_rows + MIRROR) * ROW_BYTES;
+        slots = min((BUFFER_BYTES - MIRROR * ROW_BYTES) / (segment_rows * ROW_BYTES + mask_bytes), MOST_SLOTS);
+        masks = at + (slots * segment_rows + MIRROR) * ROW_BYTES;
         values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
-        mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
+        mask = (const unsigned char *)mask_ + ((u64)group * p.segments + first) * mask_bytes;
     }
 
-    // fetch starts loading piece j. All lanes call it when they are done with the piece in its slot.
+    // fetch starts loading segment j into a slot. All lanes call it when they have used the slot's last segment.
     __device__ __forceinline__ void fetch(u32 j, u32 slot, u32 lane) const {
-        u32 row = min(j * piece_rows, rows), n = min(piece_rows, rows - row) * ROW_BYTES,
-            to = slot * piece_rows * ROW_BYTES;
-        u32 mirrored = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
-        u32 bytes = j < count ? mask_bytes : 0, mirror = at + slots * piece_rows * ROW_BYTES + to;
+        u32 row = min(j * segment_rows, rows), n = min(segment_rows, rows - row) * ROW_BYTES,
+            to = slot * segment_rows * ROW_BYTES;
+        u32 mirrored = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes to repeat
+        u32 bytes = j < count ? mask_bytes : 0, mirror = at + slots * segment_rows * ROW_BYTES + to;
         const unsigned char *from = values + (u64)row * ROW_BYTES, *bits = mask + (u64)j * mask_bytes;
 #ifdef HOPPER
         if (elected()) {
@@ -97,7 +99,7 @@ struct StageBuffer {
     }
 
 #ifdef HOPPER
-    // elected is true in one lane of the warp.
+    // elected returns true in one lane of the warp.
     static __device__ __forceinline__ bool elected() {
         u32 is;
         asm volatile("{.reg .pred one; elect.sync _|one, 0xffffffff; selp.u32 %0, 1, 0, one;}" : "=r"(is));
@@ -132,7 +134,7 @@ __device__ __forceinline__ uint4 shared_quad(u32 at) {
     return x;
 }
 
-// Entries gives an output from its row's entries alone.
+// Entries computes an output again from its row's entries alone: the finite repair.
 struct Entries {
     Index index;
     const u32 *mask;
@@ -146,14 +148,15 @@ struct Entries {
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
         u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS,
-            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions, without their bit 1
         for (u32 split = 0; split < p->splits; split++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
                 u64 at = (u64)index.row((u64)group * p->splits + split) * 64 + chain;
-                for (u32 step = first_piece(*p, split) * p->steps; step < first_piece(*p, split + 1) * p->steps; step++)
+                for (u32 step = first_segment(*p, split) * p->steps; step < first_segment(*p, split + 1) * p->steps;
+                     step++)
                     for (u32 w = 0; w < 2; w++) {
                         u32 word =
-                            mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+                            mask[((u64)group * p->segments * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
                         for (u32 i = 0; i < 16; i++) {
                             if (!(word >> (2 * i) & 1)) continue;
                             u64 k = (u64)step * STEP_COLS + 16 * w + 8 * (i >> 1 & 1) + 4 * (chain & 1) + chain / 2 % 4;

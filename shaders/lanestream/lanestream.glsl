@@ -1,5 +1,5 @@
-// What the GLSL kernels on lane streams share: where the arrays are, and sums over a row's entries alone. See package
-// formats/lanestream for the layout. Needs ELEM, the type of A and B.
+// What the GLSL kernels on lane streams share: where the arrays are, and sums over a row's entries alone (package
+// formats/lanestream). Needs ELEM, the type of A and B. A segment is p.steps steps of 32 columns.
 
 #include "../include/operands.glsl"
 
@@ -16,19 +16,19 @@ const uint CHAINS = 64;
 #define VALUE_BYTES ELEM_BYTES
 #endif
 
-// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales,
-// row after row.
+// Where the arrays are in `index`: StreamPtr, SegmentRows, RemainderPtr, RemainderCol, Stored, and for a quantised
+// matrix its scales, row after row.
 uint streams() { return p.groups * p.splits; }
 uint rowAt(uint stream) { return p.index.v[stream]; }
-uint pieceRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
+uint segmentRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
 uint remainderAt(uint row) { return Words(at(uvec2(p.index), streams() * 2 + 1, 4)).v[row]; }
 uvec2 remainderCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 1, 4); }
 
-// remainderValues is the address of the remainder's values, which lie behind those of the streams.
+// remainderValues returns the address of the COO remainder's values, which lie behind those of the streams.
 uvec2 remainderValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * VALUE_BYTES); }
 
 #ifndef TWINS
-// stored tells whether a value is an entry. value counts from row `row` of values on, 64 a row.
+// stored reports whether a value is an entry. It is value number `value` counted from row `row` of values on, 64 a row.
 bool stored(uint row, uint value) {
     uvec2 words = at(at(remainderCols(), remainderAt(p.rows), 4), row, CHAINS / 8);
     return (Words(words).v[value >> 5] >> (value & 31u) & 1u) != 0;
@@ -36,7 +36,7 @@ bool stored(uint row, uint value) {
 
 #endif
 
-// entryOf returns value i behind an address as the number that it stands for in a row and column.
+// entryOf returns value i of those at an address as the number that it stands for in A's row and column.
 #ifdef QUANT
 float scaleOf(uint row, uint col) {
     uvec2 scales = at(at(remainderCols(), remainderAt(p.rows), 4), rowAt(streams()), CHAINS / 8);
@@ -49,25 +49,25 @@ float entryOf(uvec2 values, uint i, uint row, uint col) {
 float entryOf(uvec2 values, uint i, uint row, uint col) { return element(values, i); }
 #endif
 
-// firstPiece is the first piece of a part.
-uint firstPiece(uint split) { return p.pieces * split / p.splits; }
+// firstSegment returns the first segment of a split.
+uint firstSegment(uint split) { return p.segments * split / p.splits; }
 
 #ifdef TWINS
 #include "twins.glsl"
 #else
-// maskAt is the address of the mask of a group from a step on.
-uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 256); }
+// maskAt returns the address of a group's mask from a step on.
+uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.segments * p.steps + step, 256); }
 
-// entries returns the sum of row r of a group's entries times column j of B.
+// entries returns an output computed from the entries alone: the sum over row r of a group times column j of B.
 float entries(uint group, uint r, uint j) {
     Terms sum = Terms(0, 0);
-    uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions but for bit 1
+    uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions, without their bit 1
     for (uint split = 0; split < p.splits; split++) {
         uint row = rowAt(group * p.splits + split);
         uvec2 values = at(uvec2(p.values), row, CHAINS * VALUE_BYTES);
         for (uint chain = 8 * (r & 7u); chain < 8 * (r & 7u) + 8; chain++) {
             uint value = chain;
-            for (uint s = firstPiece(split) * p.steps; s < firstPiece(split + 1) * p.steps; s++)
+            for (uint s = firstSegment(split) * p.steps; s < firstSegment(split + 1) * p.steps; s++)
                 for (uint w = 0; w < 2; w++) {
                     uint word = Words(maskAt(group, s)).v[chain / 2 * 2 + w] >> (chain & 1u);
                     for (uint i = 0; i < 16; i++) {

@@ -1,28 +1,31 @@
 // Package lanestream multiplies from lane streams (package formats/lanestream), which hold matrices with scattered
-// zeros for products with few columns. On CUDA a warp takes the registers of a tensor core's operand from the stream:
-// value after value, one load from shared memory each. On the CPU the values of some steps are transposed, so that
-// those of a chain follow each other, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32,
-// some columns are expanded to a dense tile in shared memory.
+// zeros for products with few columns. On CUDA each lane of a warp takes the values of its fragment of A from the
+// stream, with one load from shared memory for each. On the CPU the values of some steps are transposed, so that those
+// of a chain are neighbours, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32, some columns
+// are expanded to a dense tile in shared memory.
 //
-// Compute capability 9.0 has kernels for many rows and for few (staged.cu, few.cu), which take packings of their own:
-// with few rows a group is cut into as many streams as fill the device.
+// Compute capability 9.0 has one kernel for many rows (staged.cu) and one for few (few.cu). Each has its own packing:
+// with few rows, a group is split into as many streams as fill the device.
 //
-// For many columns, compute capability 9.0 has two kernels that multiply the same packed matrix by warpgroup
-// instructions: one makes their operand in registers in the same way (prefill.cu), the other fills panels of rows with
-// zeros in a workspace, and multiplies each while it fills the next (filled.cu). Launch runs what suits the matrix and
-// the number of columns (Suited).
+// For many columns, compute capability 9.0 has two kernels that multiply the same packed matrix by warpgroup MMA. One
+// expands A to registers in the same way (prefill.cu). The other expands panels of rows to dense matrices in a
+// workspace, and multiplies each while it expands the next (filled.cu). Suited picks the kernel for a matrix and a
+// number of columns.
 //
-// On Vulkan, where lanes make operands, matrices with few entries are packed as streams of twins (twins.go): values are
-// two neighbouring elements of a row, which make a whole register of the operand, so that half as many are taken.
+// On Vulkan devices of known fragment layout, matrices with few entries are packed as streams of twins (twins.go). A
+// value is then two neighbouring elements of a row, which fill a whole register of the fragment, so that half as many
+// values are taken.
 //
-// A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of
-// neighbouring columns (quantised_cuda.go): half as many values to take. Each makes a whole register of the operand.
+// A quantised matrix (formats.Quantised) has 8-bit values. On CUDA a value of the streams is a pair of them, of
+// neighbouring columns (quantised_cuda.go). It fills a whole register of the fragment, so that half as many values are
+// taken.
 //
-// The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block,
-// whose sums are added in the order of the parts.
+// The grid's x counts sets of groups of 64 rows, its y blocks of columns of C. The streams of a group belong to warps
+// of one CTA or cluster, whose partial sums are added in the order of the splits.
 //
 // Structural zeros never touch B. Places without an entry are multiplied like all others, which is right as long as B
-// is finite; an output that is not finite is computed again from the entries alone, which Stored tells apart.
+// is finite. An output that is not finite is computed again from the entries alone; Stored tells them from other
+// places.
 package lanestream
 
 import (
@@ -41,8 +44,8 @@ import (
 //go:embed scalar.wgsl
 var files embed.FS
 
-// Format is the table of the kernel. Its array index has StreamPtr, PieceRows, RestPtr, RestCol,
-// Stored, and where A is quantised Scales.
+// Format is the table of the kernels. The array index has StreamPtr, SegmentRows, RemainderPtr, RemainderCol and
+// Stored, and for a quantised matrix the scales.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "lanestream", Args: spec.FormatArgs("index u32", "mask u32", "values T"),
@@ -56,7 +59,7 @@ var Format = &spec.Format{
 	Adopt:           adopt,
 	Launch:          launch,
 	Suited:          suited,
-	// the mask, in bits, as values of 16
+	// A mask has one bit for each place, and a slot counts as 16 bits.
 	Slots:  func(rows, cols int) int64 { return int64(rows) * int64(cols) / 16 },
 	Remake: remake,
 }
@@ -70,16 +73,16 @@ type params struct {
 	groups        uint32 // of 64 rows
 	each          uint32 // groups of a cluster of CTAs; prefill.cu: band_tiles; filled.cu: panel_groups
 	splits        uint32 // split-K: streams of a group
-	pieces        uint32 // of a group
+	segments      uint32 // of a group
 	steps         uint32 // of a segment
 	window        uint32 // segments of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
 	width         uint32 // of the grid in x; filled.cu: panel_number
-	maskLayout    uint32 // of the matrix (GLSL and WGSL know the word layout)
+	maskLayout    uint32 // lanestream.Places or Pairs (in GLSL and WGSL "layout" is a keyword)
 }
 
-// pack encodes a matrix with as many streams a group as keep a device's warps busy.
+// pack encodes a matrix with as many streams for each group as keep the device's warps busy.
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	density := float64(len(a.Val)) / max(1, float64(a.Rows)*float64(a.Cols))
 	if c, ok := any(a).(*formats.CSR[half.F16]); ok && v.Need.Lanes {
@@ -88,19 +91,19 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 		}
 	}
 	o := options(v)
-	o.Parts = parts(a.Rows, v)
+	o.Splits = splitsFor(a.Rows, v)
 	shorten(&o, v, density)
 	return packWith(a, v, o)
 }
 
-// packPart packs some rows so that each is summed as within the whole matrix: in as many streams, segments of the same
-// steps.
+// packPart packs some rows of a matrix so that each row is summed in the same order as within the whole matrix: with
+// the same number of streams, and segments of the same number of steps.
 func packPart(rows formats.Sparse, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
 	if f, ok := whole.Format.(*twinned); ok {
 		return packTwinsPart(rows, v, f)
 	}
 	s, o := shapeOf(whole), options(v)
-	o.Parts, o.PieceSteps, o.Window = s.Parts, s.PieceSteps, s.Window
+	o.Splits, o.SegmentSteps, o.Window = s.Splits, s.SegmentSteps, s.Window
 	return spec.Encoder(partWith[half.F16](o), partWith[half.BF16](o), partWith[float32](o))(rows, v)
 }
 
@@ -108,7 +111,7 @@ func partWith[T formats.Value](o lanestream.Options) func(*formats.CSR[T], *spec
 	return func(a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) { return packWith(a, v, o) }
 }
 
-// options are those that follow from the variant alone.
+// options returns the options that depend on the variant alone.
 func options(v *spec.Variant) lanestream.Options {
 	var o lanestream.Options
 	o.Layout = int(sizesOf(v).layout)
@@ -120,7 +123,7 @@ func options(v *spec.Variant) lanestream.Options {
 
 func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.Options) (*spec.Packed, error) {
 	if v.Kind == fewKind {
-		fewPieces(&o, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
+		fewSegments(&o, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
 	}
 	m, err := lanestream.Encode(a, o)
 	if err != nil {
@@ -129,9 +132,9 @@ func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.
 	return arrange(m, v)
 }
 
-// parts shares the warps of a cluster of blocks among the groups of rows that it gets where every multiprocessor has
-// one block.
-func parts(rows int, v *spec.Variant) int {
+// splitsFor returns the number of splits of a group of rows: the warps of a cluster, divided among the groups that the
+// cluster gets when every multiprocessor has one CTA.
+func splitsFor(rows int, v *spec.Variant) int {
 	x := sizesOf(v)
 	groups, clusters, warps := spec.Ceil(rows, lanestream.GroupRows), int(x.ctas/x.cluster), x.clusterWarps()
 	each := max(1, spec.Ceil(groups, clusters))
@@ -141,10 +144,10 @@ func parts(rows int, v *spec.Variant) int {
 	return max(1, warps/min(warps, each))
 }
 
-// clusterWarps returns the warps of a cluster.
+// clusterWarps returns the number of warps of a cluster.
 func (x sizes) clusterWarps() int { return int(x.warps * x.cluster) }
 
-// atOnce returns the streams that the CTAs of a cluster take at a time.
+// atOnce returns how many streams a cluster multiplies at the same time.
 func (x sizes) atOnce() int {
 	if x.streams > 0 {
 		return int(x.streams)
@@ -152,7 +155,7 @@ func (x sizes) atOnce() int {
 	return x.clusterWarps()
 }
 
-// take packs a matrix that is encoded already.
+// take adopts a matrix that is already encoded.
 func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if want := int(sizesOf(v).layout); m.Layout != want && v.Code != backend.CodeGo {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, want, m.Layout)
@@ -161,19 +164,19 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose segments need a ring of %d rows, not %d", v.Name, most, rows)
 	}
 	if v.Kind == fewKind && !fitsFew(m.Shape()) {
-		return nil, fmt.Errorf("kernel lanestream/%s has no room for segments of %d steps in a window of %d with %d rows of values and masks", v.Name, m.PieceSteps, m.Window, m.RingRows())
+		return nil, fmt.Errorf("kernel lanestream/%s has no room for segments of %d steps in a window of %d with %d rows of values and masks", v.Name, m.SegmentSteps, m.Window, m.RingRows())
 	}
-	if want := parts(m.Rows, v); sizesOf(v).ring > 0 && m.Parts != want {
-		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)
+	if want := splitsFor(m.Rows, v); sizesOf(v).ring > 0 && m.Splits != want {
+		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d streams, not %d", v.Name, m.Rows, want, m.Splits)
 	}
 	return arrange(m, v)
 }
 
 // arrange joins the arrays of indices.
 func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	n := len(m.StreamPtr) + len(m.PieceRows) + len(m.RestPtr) + len(m.RestCol) + len(m.Stored)
+	n := len(m.StreamPtr) + len(m.SegmentRows) + len(m.RemainderPtr) + len(m.RemainderCol) + len(m.Stored)
 	index := make([]uint32, 0, n+4)
-	for _, x := range [][]uint32{m.StreamPtr, m.PieceRows, m.RestPtr, m.RestCol, m.Stored} {
+	for _, x := range [][]uint32{m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored} {
 		index = append(index, x...)
 	}
 	e := &spec.Packed{
@@ -186,11 +189,11 @@ func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.P
 		},
 	}
 	e.Stats.StoredBytes -= 4 * int64(len(m.Stored)) // read only where B is not finite
-	e.Stats.Staged = true                           // a group's warps go through B together
+	e.Stats.Staged = true                           // the warps of a group read the same rows of B at the same time
 	return e, nil
 }
 
-// launch lays the grid out: blocks of groups along x, and column blocks along y.
+// launch computes the grid: sets of groups along x, and blocks of columns along y.
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
@@ -206,9 +209,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchFilled(v, s, p)
 	}
 	x := sizesOf(v)
-	each := max(1, x.atOnce()/s.Parts)
+	each := max(1, x.atOnce()/s.Splits)
 	blocks, across := spec.Ceil(s.Groups, each)*int(x.cluster), spec.Ceil(p.N, v.Tile.Cols)
-	if n := int(x.groups); n > 0 { // wide.comp numbers its blocks itself, so that those of the same rows are neighbours
+	if n := int(x.groups); n > 0 { // wide.comp numbers its workgroups itself: those of the same rows are neighbours
 		blocks, across = spec.Ceil(s.Groups, n)*across, 1
 	}
 	groups, err := v.Grid(blocks, across)
@@ -218,7 +221,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return pass(v, s, p, groups, each), nil
 }
 
-// takes refuses a matrix that was packed for another kernel: segments that the variant has no room for.
+// takes refuses a matrix that was packed for another kernel, for example with segments that the variant has no room
+// for.
 func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	x, s := sizesOf(v), shapeOf(e)
 	f, twins := e.Format.(*twinned)
@@ -231,7 +235,7 @@ func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	case v.Kind == prefillKind:
 		fits = s.Layout == lanestream.Places
 	case x.short && !twins:
-		fits = shortPieces(e)
+		fits = shortSegments(e)
 	}
 	if !fits {
 		return fmt.Errorf("the matrix is packed in segments that it does not take: %w", backend.ErrUnsupported)
@@ -242,7 +246,7 @@ func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	return nil
 }
 
-// suited returns the variant that multiplies in a problem.
+// suited returns the variant of v's packing that multiplies in a problem.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	switch {
 	case v.Quant != dtype.Invalid && v.Code == backend.CodePTX:
@@ -261,18 +265,18 @@ func shapeOf(e *spec.Packed) lanestream.Shape {
 	return e.Format.(interface{ Shape() lanestream.Shape }).Shape()
 }
 
-// pass is a launch of one grid.
+// pass returns a launch of one grid.
 func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32, each int) spec.Launch {
 	x := paramsOf(s, p)
 	x.each, x.width = uint32(each), groups[0]
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x)}}}
 }
 
-// paramsOf returns what a matrix and a problem say of the parameters.
+// paramsOf returns the parameters that a matrix and a problem determine.
 func paramsOf(s lanestream.Shape, p spec.Problem) params {
 	return params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		groups: uint32(s.Groups), splits: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps),
+		groups: uint32(s.Groups), splits: uint32(s.Splits), segments: uint32(s.Segments), steps: uint32(s.SegmentSteps),
 		window: uint32(s.Window),
 		store:  p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
 	}

@@ -78,8 +78,8 @@ func inPairs() *spec.Format {
 		if v.Const("PAIRS") == 1 {
 			return lanestream.Format.Adopt(e.Format.(formats.Encoded), v)
 		}
-		parts := e.Format.(interface{ Shape() format.Shape }).Shape().Parts
-		m, err := format.Format.Pack(a, map[string]int{"layout": format.Pairs, "parts": parts, "ring-rows": 68})
+		splits := e.Format.(interface{ Shape() format.Shape }).Shape().Splits
+		m, err := format.Format.Pack(a, map[string]int{"layout": format.Pairs, "splits": splits, "ring-rows": 68})
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func TestPasses(t *testing.T) {
 	}{
 		{0, 0, 2, 16},
 		{1, 1, 2, 4 * 64 * 64 * 2},
-		{512, 460, 2, 8*64*512*2 + 2*4*2*256*256}, // one panel of 8 groups, whose two tiles are each summed in 2 parts
+		{512, 460, 2, 8*64*512*2 + 2*4*2*256*256}, // one panel of 8 groups, whose two tiles are each summed in 2 splits
 		{3000, 460, 4, 2 * 16 * 64 * 512 * 2},     // three panels of 16 groups, two at a time
 	} {
 		e, err := k.Encode(&formats.CSR[half.F16]{Rows: q.rows, Cols: q.cols, RowPtr: make([]int64, q.rows+1)}, v)

@@ -1,17 +1,16 @@
-// TMA copies that permute rows of B: they put them into shared memory in the order in which a kernel's values have A's
-// columns.
+// TMA copies that permute rows of B: in shared memory rows are in the order in which the kernel has the columns of A.
 
 #pragma once
 #include "lanestream.cuh"
 #include "../include/hopper.cuh"
 
-// Axis is a dimension of a tensor map: rows of B that are `pitch` rows apart, `size` of them, `box` of them a copy.
+// Axis is a dimension of a tensor map over rows of B: `size` positions, `pitch` rows apart. A copy has `box` of them.
 struct Axis {
     u32 size, box, pitch;
 };
 
-// ordered_map makes a tensor map of B by a whole warp, as tile_map does, with dimensions (column, x, y, z), so that a
-// copy's rows lie in the order of z, y, x.
+// ordered_map makes a tensor map of B with dimensions (column, x, y, z), as tile_map does. In shared memory the rows of
+// a copy lie with x fastest, then y, then z. A whole warp calls it.
 __device__ __forceinline__ void ordered_map(TileMap *to, TileMap *scratch, const void *b, const Params &p, Axis x,
                                             Axis y, Axis z) {
     u32 at = shared_address(scratch), lane = threadIdx.x & 31, row = p.ldb * 2 / 16; // pitches are in units of 16 bytes
@@ -49,7 +48,8 @@ __device__ __forceinline__ void ordered_map(TileMap *to, TileMap *scratch, const
         : "memory");
 }
 
-// ordered_copy is tile_copy from the map's (col, 0, y, z) on.
+// ordered_copy copies the box whose first element is (col, 0, y, z) to the CTAs of the mask `blocks`, as tile_copy
+// does.
 __device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 col, u32 y, u32 z, u32 barrier,
                                              u16 blocks) {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
@@ -58,9 +58,9 @@ __device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 col
                  : "memory");
 }
 
-// load_tail is called by a warp: it writes `depth` rows of B from row k on, columns from c on, as copies would: 64
-// columns in each slab of `bytes` bytes, row k + r at place(r). A map has no rows past the last whole unit of its
-// order.
+// load_tail writes `depth` rows of B, from row k on, and 64·slabs columns, from column c on, where copies would: a slab
+// of `bytes` bytes has 64 columns, and row k + r is its row place(r). It is for the last rows, which the map lacks when
+// B's rows are no multiple of its unit. A whole warp calls it.
 template <class F>
 __device__ __forceinline__ void load_tail(const u16 *b, const Params &p, u32 to, u32 bytes, u32 k, u32 depth, u32 c,
                                           u32 slabs, u32 lane, F place) {

@@ -1,9 +1,9 @@
-// An output from its row's entries alone, by layout: RowEntries. It serves outputs that are not finite.
+// RowEntries computes an output again from its row's entries alone (finite repair), for the kernel's layout.
 
 #pragma once
 #include "lanestream.cuh"
 
-// PairEntries gives an output from its row's entries alone, layout Pairs.
+// PairEntries does so for layout Pairs.
 struct PairEntries : Entries {
     __device__ __forceinline__ void take(Special &s, u64 value, u64 k, u32 col) const {
         if (index.stored(*p, value)) add(s, values[value], k, col);
@@ -14,9 +14,9 @@ struct PairEntries : Entries {
         for (u32 split = 0; split < p->splits; split++)
             for (u32 lane = 4 * (r % 8); lane < 4 * (r % 8) + 4; lane++) {
                 u64 last = (u64)index.row((u64)group * p->splits + split) * 64 + 2 * lane - 64;
-                for (u32 step = FIRST_PIECE(*p, split) * p->steps; step < FIRST_PIECE(*p, split + 1) * p->steps;
+                for (u32 step = FIRST_SEGMENT(*p, split) * p->steps; step < FIRST_SEGMENT(*p, split + 1) * p->steps;
                      step++) {
-                    const u32 *words = mask + ((u64)group * p->pieces * p->steps + step) * 96;
+                    const u32 *words = mask + ((u64)group * p->segments * p->steps + step) * 96;
                     for (u32 i = 0; i < 16; i++) {
                         u32 bits = words[64 + lane] >> (16 * (i >> 3) + 7 - (i & 7)), half = i >> 1 & 1;
                         u32 code = words[((lane & ~3u) + (i >> 2 & 1) * 2 + half) * 2 + (i >> 3)] >>

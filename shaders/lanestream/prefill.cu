@@ -1,83 +1,83 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams of layout Places, f16
 // or bf16, sums in f32, by wgmma with operand A in registers, on compute capability 9.0.
-// Tile: a CTA computes (64·GROUPS × COLS), a consumer warpgroup (64 × COLS): warp w has rows 16w to 16w + 15. A cluster
-// is CLUSTER_ROWS CTAs, one below the other. Persistent clusters take tiles in turn. Where half of them or more would
-// idle in the last turn, the tiles left are split in two along K, one for each CTA of the cluster, and partial sums are
-// added through distributed shared memory.
-// Data movement: while the tensor cores multiply 64 columns of A, the consumer warps expand the next ones from the
-// streams, as kernel.cu does but for a quarter of a chain's positions, and insert the COO remainder. A producer warp
-// loads B in stages (64 × COLS) by TMA, rows in the order of the chains (row 8c + 4h + q of B at row 8c + 2q + h); the
-// cluster's CTAs each multicast a slice of B's columns. A second producer warp loads the streams: values through a
-// buffer of BUFFER_ROWS rows, masks through one of at most MOST_PIECES pieces. A warp for each group counts mask bits,
-// to say where each warp's values of each word begin.
+// Tile: a CTA computes (64·GROUPS × COLS), a consumer warpgroup (64 × COLS), its warp w rows 16w to 16w + 15. A cluster
+// is CLUSTER_ROWS CTAs with neighbouring rows of the same columns. Clusters are persistent: each takes one tile after
+// another. If half of the clusters or more had no tile in the last round, its tiles are split in two along K, one half
+// for each CTA of the cluster, and partial sums are added through distributed shared memory.
+// Data movement: while the tensor cores multiply 64 columns of A, the consumer warps expand the next 64 to registers,
+// as kernel.cu does (each warp a quarter of a chain's positions), and insert the COO remainder. A producer warp loads B
+// in stages (64 × COLS) by TMA, in the order of the chains: row 8c + 4h + q of B becomes row 8c + 2q + h. Each CTA of
+// the cluster loads some of B's columns and multicasts them. A second producer warp loads the streams: values into a
+// stage buffer of BUFFER_ROWS rows, masks into slots for at most MOST_SEGMENTS segments. For each group one warp counts
+// mask bits, and tells the consumer warps where their values of each word begin.
 // Bound by: instructions that expand the masks.
 // Constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (128 or 256), STAGES, CLUSTER_ROWS = 2, BUFFER_ROWS, MOST_BLOCKS.
-// Dynamic shared memory: SHARED_BYTES + 1792.
+// Dynamic shared memory: SHARED_BYTES + 1792 bytes.
 
 #define HOPPER
-#define BUFFER_BYTES 16512 // which is the other kernel's
+#define BUFFER_BYTES 16512 // lanestream.cuh needs it; this kernel uses only StageBuffer's static functions
 #include "ordered.cuh"
 #include "../include/hopper_registers.cuh"
 
 #define THREADS (128 * (GROUPS + 1))
 #define DEPTH 64 // rows of a stage of B
-#define SLAB (DEPTH * 128) // bytes of 64 columns of it
+#define SLAB (DEPTH * 128) // bytes of 64 columns of a stage of B
 #define B_BYTES (COLS / 64 * SLAB)
-#define MOST_PIECES 16 // of a group in shared memory
-#define MASK_BYTES 8192 // of these
-#define REPEATED 32 // rows of the buffer that are mirrored behind it: at most what the chains of a step take
+#define MOST_SEGMENTS 16 // segments of a group in shared memory
+#define MASK_BYTES 8192 // of the masks of these segments
+#define REPEATED 32 // rows of the buffer that are repeated behind its end: what the chains of a step take at most
 #define VALUE_BYTES ((BUFFER_ROWS + REPEATED) * ROW_BYTES)
-#define STARTS 3 // stages whose starts of values are known
-#define START_BYTES (128 * 20) // of these: for each thread two places for each word, and a byte of each word's mask
+#define STARTS 3 // stages for which the starts of values are kept
+#define START_BYTES (128 * 20) // of a stage's starts: each thread has two offsets and a mask byte for each word
 #define GROUP_BYTES (VALUE_BYTES + MASK_BYTES + STARTS * START_BYTES)
-#define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind: a tensor map, barriers, heads of parts
+#define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind it: a tensor map, barriers, heads of splits
 
 static_assert(BUFFER_ROWS >= 140 && (BUFFER_ROWS + REPEATED) * ROW_BYTES < 65536,
-              "four pieces of values, and places of 16 bits");
+              "four segments of values, and places of 16 bits");
 static_assert(GROUPS == 2 && CLUSTER_ROWS == 2,
-              "a warp that counts for each group, and a group for each block that adds two parts");
+              "a warp that counts for each group, and a group for each block that adds two partial sums");
 
-// Each CTA's tensor map of B. Launches of a module follow each other.
+// Each CTA's tensor map of B. (Launches of one module run one after the other.)
 __device__ TileMap maps[MOST_BLOCKS];
 
-// WorkTile is a tile of C that a CTA computes: of COLS columns from col on and GROUPS groups of rows, from group on.
-// Or it is what these splits of the streams, which are the stages from first to last - 1, add to a tile: the other CTA
-// of the cluster has the others.
+// WorkTile is a work tile of a CTA: COLS columns of C from col on, and GROUPS groups of rows from group on, for splits
+// `from` to `to` - 1 of the streams, which are stages first to last - 1. If is_split, these are half of all splits, and
+// the other CTA of the cluster has the other half.
 struct WorkTile {
     u32 group, col;
     u32 from, to, first, last;
     bool is_split;
 };
 
-// band_tiles is the parameter block's field `each` as this kernel uses it: tiles across a band of C.
+// band_tiles is this kernel's meaning of the parameter block's field `each`: tiles across a band of C.
 __device__ __forceinline__ u32 band_tiles(const Params &p) { return p.each; }
 
-// Work is a CTA's tiles and its layout of shared memory.
+// Work is a CTA's work tiles, and its layout of shared memory.
 struct Work {
-    u32 stages, groups; // of B; of A, by group
-    u32 full, empty, arrived, taken, ready, used; // barriers of stages of B, of pieces, and of starts
-    u32 heads, sizes, ends; // of parts, of pieces (rows), and of starts (pieces that end)
+    u32 stages, groups; // addresses: the stages of B; the stage buffers of A, group after group
+    u32 full, empty, arrived, taken, ready, used; // barriers: of stages of B, of segments, of starts
+    u32 heads, sizes, ends; // heads of splits; rows of each segment; for each stage, how many segments end with it
     u32 depth; // rows of a stage
     u32 rank, high, wide, band, whole, work_tiles, cluster, clusters;
-    u32 mask_bytes, pieces; // of a piece; pieces of a group in shared memory
+    u32 mask_bytes, segments; // of a segment; segments of a group in shared memory
 
     __device__ __forceinline__ Work(u32 smem, const Params &p) : stages(smem), groups(smem + STAGES * B_BYTES) {
         full = smem + SHARED_BYTES + 128, empty = full + 8 * STAGES, arrived = empty + 8 * STAGES,
-        taken = arrived + 8 * GROUPS * MOST_PIECES;
-        ready = taken + 8 * GROUPS * MOST_PIECES, used = ready + 8 * GROUPS * STARTS;
-        heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_PIECES,
-        ends = sizes + 4 * GROUPS * MOST_PIECES;
+        taken = arrived + 8 * GROUPS * MOST_SEGMENTS;
+        ready = taken + 8 * GROUPS * MOST_SEGMENTS, used = ready + 8 * GROUPS * STARTS;
+        heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_SEGMENTS,
+        ends = sizes + 4 * GROUPS * MOST_SEGMENTS;
         rank = blockIdx.x % CLUSTER_ROWS, cluster = blockIdx.x / CLUSTER_ROWS, clusters = gridDim.x / CLUSTER_ROWS;
         depth = min(p.steps * STEP_COLS, DEPTH),
         high = (p.groups + GROUPS * CLUSTER_ROWS - 1) / (GROUPS * CLUSTER_ROWS), wide = (p.n + COLS - 1) / COLS;
         u32 tiles = high * wide, left = tiles % clusters;
         bool is_split = p.splits > 1 && 2 * left <= clusters;
         band = band_tiles(p), whole = is_split ? tiles - left : tiles, work_tiles = tiles + (is_split ? left : 0);
-        mask_bytes = p.steps * STEP_BYTES, pieces = min(MASK_BYTES / mask_bytes, MOST_PIECES);
+        mask_bytes = p.steps * STEP_BYTES, segments = min(MASK_BYTES / mask_bytes, MOST_SEGMENTS);
     }
-    // work_tile is a cluster's work at a time. Tiles of a cluster, the blocks' below each other, follow each other
-    // along the columns of a band of tiles, then down, so that A is read once for each band and a band of B stays in
-    // the L2 cache.
+    // work_tile returns the cluster's work tile number i. The tiles of a cluster have the same columns. Tiles are
+    // numbered along the columns of a band, then down, so that A is read once for each band and a band of B stays in
+    // L2.
     __device__ __forceinline__ WorkTile work_tile(u32 i, const Params &p) const {
         bool is_split = i >= whole;
         u32 tile = is_split ? whole + (i - whole) / 2 : i, in = tile % (high * band),
@@ -91,10 +91,11 @@ struct Work {
                 stage(to, p),
                 is_split};
     }
+    // stage returns the first stage of a split.
     __device__ __forceinline__ u32 stage(u32 split, const Params &p) const {
-        return first_piece(p, split) * p.steps * STEP_COLS / depth;
+        return first_segment(p, split) * p.steps * STEP_COLS / depth;
     }
-    // has_split tells whether the cluster's last share is half of a sum.
+    // has_split reports whether the cluster's last work tile is half of a sum.
     __device__ __forceinline__ bool has_split() const { return cluster < work_tiles - whole; }
 
     __device__ __forceinline__ void start() const {
@@ -102,7 +103,7 @@ struct Work {
             barrier_init(full + 8 * s, 1);
             barrier_init(empty + 8 * s, GROUPS * CLUSTER_ROWS);
         }
-        for (u32 s = 0; s < GROUPS * MOST_PIECES; s++) {
+        for (u32 s = 0; s < GROUPS * MOST_SEGMENTS; s++) {
             barrier_init(arrived + 8 * s, 1);
             barrier_init(taken + 8 * s, 4);
         }
@@ -113,7 +114,7 @@ struct Work {
         barrier_fence();
     }
 
-    // produce_b: body of B's producer warp. Columns of B past the matrix are not loaded: their results are never
+    // produce_b: body of the producer warp of B. Columns past the matrix are not loaded: their results are never
     // stored.
     __device__ __forceinline__ void produce_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
@@ -139,31 +140,32 @@ struct Work {
         }
     }
 
-    // produce_streams: body of a producer thread of A: the streams of group `of` of each tile, piece after piece. A
-    // piece's values may lie in two runs of rows, and the first rows of the buffer are repeated behind it.
+    // produce_streams: body of a producer thread of A. It loads the streams of group `of` of each tile, segment after
+    // segment. A segment's values may wrap around the buffer's end, and its first rows are repeated behind the end.
     __device__ __forceinline__ void produce_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_,
                                                     const Params &p) const {
-        u32 buffer = groups + of * GROUP_BYTES, bits = buffer + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of,
-            gone = taken + 8 * MOST_PIECES * of;
-        u32 row = 0, room = BUFFER_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of,
-            size = sizes + 4 * MOST_PIECES * of;
+        u32 buffer = groups + of * GROUP_BYTES, bits = buffer + VALUE_BYTES, here = arrived + 8 * MOST_SEGMENTS * of,
+            gone = taken + 8 * MOST_SEGMENTS * of;
+        u32 row = 0, room = BUFFER_ROWS, slot = 0, oldest = 0, parity = 0, on = 0,
+            head = heads + 16 * MOST_SEGMENTS * of,
+            size = sizes + 4 * MOST_SEGMENTS * of;
         for (u32 i = cluster; i < work_tiles; i += clusters) {
             WorkTile x = work_tile(i, p);
             u32 g = min(x.group + of, p.groups - 1);
             for (u32 split = x.from; split < x.to; split++) {
-                u32 first = first_piece(p, split), count = first_piece(p, split + 1) - first;
+                u32 first = first_segment(p, split), count = first_segment(p, split + 1) - first;
                 if (count == 0) continue;
                 u64 stream = (u64)g * p.splits + split;
-                u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.piece_rows(stream),
+                u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.segment_rows(stream),
                     total = max(count, (rows + each - 1) / each);
                 const unsigned char *v = (const unsigned char *)values_ + (u64)from * ROW_BYTES,
-                                    *m = (const unsigned char *)mask_ + ((u64)g * p.pieces + first) * mask_bytes;
+                                    *m = (const unsigned char *)mask_ + ((u64)g * p.segments + first) * mask_bytes;
                 for (u32 j = 0; j < total; j++) {
                     u32 n = min(each, rows);
-                    for (; on == pieces || room < n; on--) {
+                    for (; on == segments || room < n; on--) {
                         barrier_wait(gone + 8 * oldest, parity);
                         room += shared_word(size + 4 * oldest);
-                        if (++oldest == pieces) oldest = 0, parity ^= 1;
+                        if (++oldest == segments) oldest = 0, parity ^= 1;
                     }
                     asm volatile("st.shared.u32 [%0], %1;" ::"r"(size + 4 * slot), "r"(n) : "memory");
                     if (j == 0)
@@ -184,7 +186,7 @@ struct Work {
                                           bar);
                     row += n, rows -= n, room -= n, v += n * ROW_BYTES, m += mask_bytes, on++;
                     if (row >= BUFFER_ROWS) row -= BUFFER_ROWS;
-                    if (++slot == pieces) slot = 0;
+                    if (++slot == segments) slot = 0;
                 }
             }
         }
@@ -197,7 +199,7 @@ struct Remainder {
     const u16 *values;
     u32 at, end, col, value, next, next_value;
 
-    // Remainder begins with the first entry from column `from` on.
+    // The first entry is the first of column `from` or after it.
     __device__ __forceinline__ Remainder(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from,
                                          u32 lane)
         : cols(index.remainder_cols(p)), values(index.remainder_values(values_)), at(0), end(0), col(~0u), value(0),
@@ -212,7 +214,7 @@ struct Remainder {
         advance(true);
         advance(true);
     }
-    // advance goes on to the next entry, and begins to read the one after it, which nothing waits for.
+    // advance goes on to the next entry, and starts loading the one after it. Nothing waits for that load.
     __device__ __forceinline__ void advance(bool it) {
         asm volatile("{.reg .pred go, more;\n"
                      "setp.ne.u32 go, %6, 0; setp.lt.and.u32 more, %4, %5, go;\n"
@@ -221,7 +223,7 @@ struct Remainder {
                      : "+&r"(col), "+&r"(value), "+&r"(next), "+&r"(next_value), "+&r"(at)
                      : "r"(end), "r"((u32)it), "l"(cols + at), "l"(values + at));
     }
-    // put puts what there is before column `until` into the registers of the 64 columns before it.
+    // put inserts the entries before column `until` into x, the registers of the 64 columns before it.
     __device__ __forceinline__ void put(u32 (&x)[4][4], u32 until, u32 lane) {
         u32 rows = __ballot_sync(0xffffffff, col < until);
 #pragma unroll 1
@@ -242,25 +244,26 @@ struct Remainder {
     }
 };
 
-// Stream is a place in the streams of a group, as far as the warp goes that counts their masks.
+// Stream is a counting warp's position in the streams of a group.
 struct Stream {
     u32 masks, arrived, heads; // of the group
-    u32 window, mask_bytes, pieces;
-    u32 next; // where the buffer has the next value of the lane's chains, without 4·lane: the even one's below
-    u32 slot, waiting, parity; // the piece at hand, and that to wait for next
-    u32 left, coming, extra; // pieces of the part: with a mask, that are still to be waited for, and without a mask
+    u32 window, mask_bytes, segments;
+    u32 next; // offsets of the next values of the lane's two chains, without 4·lane: the even chain's in the lower half
+    u32 slot, waiting, parity; // the current segment; the next one to wait for, and its parity
+    u32 left, coming, extra; // segments of the split: with a mask and not counted; to be waited for; without a mask
 
     __device__ __forceinline__ Stream(const Work &w, u32 group, u32 lane, const Params &p)
-        : masks(w.groups + group * GROUP_BYTES + VALUE_BYTES + 8 * lane), arrived(w.arrived + 8 * MOST_PIECES * group),
-          heads(w.heads + 16 * MOST_PIECES * group), window(p.window), mask_bytes(w.mask_bytes), pieces(w.pieces),
+        : masks(w.groups + group * GROUP_BYTES + VALUE_BYTES + 8 * lane),
+          arrived(w.arrived + 8 * MOST_SEGMENTS * group),
+          heads(w.heads + 16 * MOST_SEGMENTS * group), window(p.window), mask_bytes(w.mask_bytes), segments(w.segments),
           slot(0), waiting(0), parity(0), left(0) {}
 
     __device__ __forceinline__ void wait() {
         barrier_wait(arrived + 8 * waiting, parity);
-        if (++waiting == pieces) waiting = 0, parity ^= 1;
+        if (++waiting == segments) waiting = 0, parity ^= 1;
         coming--;
     }
-    // begin begins a piece, and the next part that has pieces with it. It returns where the mask is.
+    // begin waits for the next segment, and if that begins a split, reads its head. It returns the mask's address.
     __device__ __forceinline__ u32 begin() {
         if (left == 0) {
             wait();
@@ -272,29 +275,30 @@ struct Stream {
         if (coming > 0) wait();
         return masks + slot * mask_bytes;
     }
-    // end ends it, and returns how many pieces are done with.
+    // end ends the segment, and returns how many slots are free now.
     __device__ __forceinline__ u32 end() {
         u32 n = --left > 0 ? 1 : 1 + extra;
         slot += n;
-        if (slot >= pieces) slot -= pieces;
+        if (slot >= segments) slot -= segments;
         return n;
     }
-    // word counts a word's bits: start[t] is where the values of warp t begin.
+    // word counts the bits of a mask word: start[t] becomes where the values of warp t begin.
     __device__ __forceinline__ void word(u32 mask, u32 (&start)[4]) {
-        u32 even = sums(mask & 0x55555555), odd = sums(mask >> 1 & 0x55555555); // byte t: of the bytes up to t
+        u32 even = sums(mask & 0x55555555), odd = sums(mask >> 1 & 0x55555555); // byte t: of bytes 0 to t
         start[0] = next;
         start[1] = next + ROW_BYTES * pair<0xc480>(even, odd);
         start[2] = next + ROW_BYTES * pair<0xc591>(even, odd);
         start[3] = next + ROW_BYTES * pair<0xc6a2>(even, odd);
         next += ROW_BYTES * pair<0xc7b3>(even, odd);
     }
-    // pair is a byte of even, and of odd in the upper half. Those that are 0 are signs of bytes, which prmt takes where
-    // 8 is added.
+    // pair returns a byte of even, and a byte of odd in the upper half. Bytes that must be 0 are sign bytes, which prmt
+    // makes for selectors with 8 added.
     template <int WHICH> static __device__ __forceinline__ u32 pair(u32 even, u32 odd) {
         u32 x;
         asm("prmt.b32 %0, %1, %2, %3;" : "=r"(x) : "r"(even), "r"(odd), "n"(WHICH));
         return x;
     }
+    // sums returns in byte t the number of bits in bytes 0 to t.
     static __device__ __forceinline__ u32 sums(u32 x) {
         x = (x + (x >> 2)) & 0x33333333;
         return ((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101;
@@ -306,7 +310,7 @@ struct Stream {
     }
 };
 
-// transposed transposes a word: byte i's bit pair j becomes byte j's bit pair i.
+// transposed transposes a word of 4×4 bit pairs: byte i's pair j becomes byte j's pair i.
 __device__ __forceinline__ u32 transposed(u32 x) {
     u32 t = (x ^ x >> 6) & 0x00cc00cc;
     x ^= t ^ t << 6;
@@ -314,7 +318,7 @@ __device__ __forceinline__ u32 transposed(u32 x) {
     return x ^ t ^ t << 12;
 }
 
-// count is a warp's work: to find where values begin, for each stage of each tile.
+// count: body of a counting warp. For each stage of each tile it finds where values begin.
 __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const Params &p) {
     Stream stream(w, group, lane, p);
     u32 at = w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES, ready = w.ready + 8 * STARTS * group,
@@ -359,8 +363,8 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
     }
 }
 
-// take_all reads the values of position I of four words, but for the last chain's: bit 8·I + 2w + h of the mask says
-// that chain h of word w takes its next value, which is at next[2w + h] in shared memory.
+// take_all reads the values of position I of four words, without the last chain's. Bit 8·I + 2w + h of the mask says
+// that chain h of word w takes its next value, whose address in shared memory is next[2w + h].
 template <int I> __device__ __forceinline__ void take_all(u32 mask, u32 (&next)[8], u32 (&x)[8]) {
     // clang-format off
     asm volatile("{.reg .pred none; .reg .b32 t;\n"
@@ -379,19 +383,19 @@ template <int I> __device__ __forceinline__ void take_all(u32 mask, u32 (&next)[
     // clang-format on
 }
 
-// Values is a warp's place in the values of its group.
+// Values is a consumer warp's position in the values of its group.
 struct Values {
-    u32 buffer, starts, ready, used, ends, taken, pieces;
-    u32 slot, parity, piece;
+    u32 buffer, starts, ready, used, ends, taken, segments;
+    u32 slot, parity, segment;
     u32 start[4], mask, done; // of the next stage
 
     __device__ __forceinline__ Values(const Work &w, u32 group, u32 thread)
         : buffer(w.groups + group * GROUP_BYTES + 4 * (thread % 32)),
           starts(w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES + 16 * thread),
           ready(w.ready + 8 * STARTS * group), used(w.used + 8 * STARTS * group), ends(w.ends + 4 * STARTS * group),
-          taken(w.taken + 8 * MOST_PIECES * group), pieces(w.pieces), slot(0), parity(0), piece(0) {}
+          taken(w.taken + 8 * MOST_SEGMENTS * group), segments(w.segments), slot(0), parity(0), segment(0) {}
 
-    // look reads where the values of the next stage begin, and take makes the registers of its columns.
+    // look waits for the next stage's starts and reads them. take then makes the registers of the stage's columns of A.
     __device__ __forceinline__ void look(u32 thread) {
         u32 from = starts + slot * START_BYTES;
         barrier_wait(ready + 8 * slot, parity);
@@ -405,7 +409,7 @@ struct Values {
         for (int i = 0; i < 4; i++)
             at[2 * i] = buffer + (start[i] & 0xffff), at[2 * i + 1] = buffer + 2 + (start[i] >> 16);
 #pragma unroll
-        for (int i = 0; i < 4; i++) { // of the last chain, whether or not there is a value
+        for (int i = 0; i < 4; i++) { // the last chain's value is loaded whether or not there is one
             asm volatile("{.reg .u16 x; ld.shared.u16 x, [%1]; cvt.u32.u16 %0, x;}"
                          : "=r"(y[i][7])
                          : "r"(at[7])
@@ -426,14 +430,14 @@ struct Values {
             for (int r = 0; r < 4; r++) x[i][r] = y[r][2 * i + 1] * (i == 3 ? last[r] : 65536) + y[r][2 * i];
 #pragma unroll 1
         for (; done > 0; done--) {
-            if (thread % 32 == 0) barrier_arrive_here(taken + 8 * piece);
-            if (++piece == pieces) piece = 0;
+            if (thread % 32 == 0) barrier_arrive_here(taken + 8 * segment);
+            if (++segment == segments) segment = 0;
         }
     }
 };
 
-// add_splits adds the sums of the cluster's two blocks: block r gets those of group r. All stages of B are free by
-// then.
+// add_splits adds the partial sums of the cluster's two CTAs; CTA r gets the totals of group r. The stages of B are
+// free by then.
 __device__ __forceinline__ void add_splits(float (&d)[COLS / 8][4], const Work &w, u32 group, u32 thread) {
     u32 at = w.stages + 16 * thread;
     cluster_sync();
@@ -459,11 +463,11 @@ __device__ __forceinline__ void add_splits(float (&d)[COLS / 8][4], const Work &
     }
 }
 
-// multiply is the work of the four warps of a group.
+// multiply: body of the consumer warpgroup of a group.
 __device__ __forceinline__ void multiply(const Work &w, const Index &index, const u16 *values, Dest to, const Params &p,
                                          const Entries &recompute) {
     u32 thread, stage = 0, parity = 0, before;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); // which is kept
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); // volatile: kept in a register
     u32 group = __shfl_sync(0xffffffff, thread / 128, 0) - 1, warp = __shfl_sync(0xffffffff, thread / 32 % 4, 0),
         lane = thread % 32;
     thread %= 128;
@@ -475,14 +479,15 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
         u32 x[4][4], y[4][4], row = (work_tile.group + group) * GROUP_ROWS + 16 * warp;
         Remainder remainder(index, values, p, min(row, (p.groups - 1) * GROUP_ROWS + 16 * warp),
                             work_tile.first * w.depth, lane);
-        auto release = [&](u32 s) { // by a thread for each CTA
+        auto release = [&](u32 s) { // one thread for each CTA
             if (thread < CLUSTER_ROWS) barrier_arrive(w.empty + 8 * s, work_tile.is_split ? w.rank : thread);
         };
         auto make = [&](u32 k, u32(&r)[4][4]) {
             from.take(r, thread);
             remainder.put(r, (k + 1) * w.depth, lane);
         };
-        // step multiplies stage k, made in `now`, and makes the next one in `then`, which the stage before was made in.
+        // step multiplies stage k, whose A is in `now`, and makes the next stage's in `then`, where the previous one's
+        // was.
         auto step = [&](u32 k, u32(&now)[4][4], u32(&then)[4][4]) {
             u64 b = swizzled(w.stages + stage * B_BYTES, SLAB);
             u32 above = b >> 32, below = b, each = w.depth == DEPTH ? 3 : 1; // rows past a stage are not multiplied
@@ -504,10 +509,9 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
             if (k + 1 < work_tile.last) make(k + 1, then);
         };
         if (work_tile.first < work_tile.last) from.look(thread), make(work_tile.first, x);
+        // (If the end is tested once for both steps, ptxas makes each instruction wait for the one before.)
 #pragma unroll 1
-        for (u32 k = work_tile.first;
-             k < work_tile
-                     .last;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
+        for (u32 k = work_tile.first; k < work_tile.last;) {
             step(k++, x, y);
             if (k == work_tile.last) break;
             step(k++, y, x);
@@ -529,8 +533,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     extern __shared__ __align__(1024) unsigned char smem[];
     Work w(shared_address(smem), p);
     Index index(index_, p);
-    TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // they are all the same
-    if (threadIdx.x < 32) // halves of a chunk of 8 rows, rows of a half, chunks
+    TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // all are the same
+    if (threadIdx.x < 32) // x: halves of a chunk of 8 rows; y: rows of a half; z: chunks
         ordered_map(map, (TileMap *)(smem + SHARED_BYTES), b, p, {2, 2, 4}, {4, 4, 1},
                     {max(p.cols / 8, 1), min(p.steps * STEP_COLS, DEPTH) / 8, 8});
     if (threadIdx.x == 0) w.start();
@@ -546,7 +550,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
             w.produce_streams(threadIdx.x - 96, index, mask, values, p);
         }
         __syncwarp();
-        if (w.has_split()) cluster_sync(), cluster_sync(); // as add_splits
+        if (w.has_split()) cluster_sync(), cluster_sync(); // those of add_splits
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         multiply(w, index, values, {c, bias}, p, Entries{index, mask, values, b, &p});

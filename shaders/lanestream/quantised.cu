@@ -1,35 +1,37 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams of 8-bit codes with scales, B of f16 or
 // bf16, sums in f32, on mma.m16n8k16 of compute capability 9.0.
-// Tile: as staged.cu: a cluster computes (64·p.each × COLS), COLS 8 or 16, a consumer warp one stream. Sums of
-// SCALE_COLS columns are multiplied by their scales and added to the totals.
+// Tile: as staged.cu: a cluster computes (64·p.each × COLS), COLS 8 or 16, a consumer warp one stream. SCALE_COLS
+// columns of A have one scale: their partial sums are multiplied by it and added to totals.
 // Data movement: as staged.cu. A value of the stream is a pair of codes of two neighbouring columns: one 16-bit load
 // makes a whole register of operand A. Producer warps load B and some of the streams (producer.cuh); REMAINDER_WARPS
-// warps add the COO remainder at the same time.
+// warps add the COO remainder meanwhile.
 // Bound by: instructions that expand masks and codes, then the bytes of A.
 // Constants: ENTRY, ELEM (half.cuh), QUANT (quantised.cuh), WARPS, CLUSTER, COLS, BUFFER_BYTES, B_SPLITS, B_BYTES,
 // B_STAGES, B_PRODUCERS, A_PRODUCERS, REMAINDER_WARPS.
 
-#define MASK_BYTES 256 // of a step
-#define REPEATED (MIRROR * ROW_BYTES) // of a buffer
+#define MASK_BYTES 256 // of a step's mask
+#define REPEATED (MIRROR * ROW_BYTES) // of the buffer
 #define LATE 0
 #define B_ROWS 64
-#define FIRST_PIECE first_piece
+#define FIRST_SEGMENT first_segment
 #include "producer.cuh"
 #include "../include/quantised.cuh"
 
 #define SCALE_STEPS (SCALE_COLS / B_ROWS)
 
-// Scales are those of A: 64 for each group of rows and SCALE_COLS columns, the eight of rows r, r + 8, … behind each
-// other.
+// Scales finds the scales of A. Each group of rows has 64 for each SCALE_COLS columns; those of rows r, r + 8, r + 16
+// and so on are neighbours.
 struct Scales {
     const float *at;
-    u32 groups; // of columns
+    u32 groups; // of SCALE_COLS columns
 
     __device__ __forceinline__ Scales(const u32 *index, const Params &p)
         : at((const float *)index), groups((p.cols + SCALE_COLS - 1) / SCALE_COLS) {}
+    // block returns the scales of a group of rows and the cols-th group of columns.
     __device__ __forceinline__ const float *block(u32 group, u32 cols) const {
         return at + ((u64)group * groups + cols) * GROUP_ROWS;
     }
+    // of returns an element's scale.
     __device__ __forceinline__ float of(u32 row, u32 col) const {
         return __ldg(block(row / GROUP_ROWS, col / SCALE_COLS) + row % 8 * 8 + row % GROUP_ROWS / 8);
     }
@@ -37,14 +39,14 @@ struct Scales {
     __device__ __forceinline__ const u32 *after(const Params &p) const { return (const u32 *)block(p.groups, 0); }
 };
 
-// Warp is a warp's work on its stream.
+// Warp multiplies one stream.
 struct Warp {
-    float acc[4][TILES][4]; // of 16 rows each, for the columns that share a scale, without it
-    float total[4][TILES][4]; // of the columns before
+    float acc[4][TILES][4]; // sums of 16 rows each over the columns of the current scale, not yet multiplied by it
+    float total[4][TILES][4]; // sums over the columns before these
     float scale[8]; // of the lane's rows
-    u32 next[2]; // where the buffer has the next values of the lane's chains, from its start
+    u32 next[2]; // offsets in the buffer of the next values of the lane's chains
 
-    // load_scales loads the scales of a group of columns, if there is one.
+    // load_scales loads the scales of the lane's rows and the cols-th group of columns, if there is one.
     __device__ __forceinline__ void load_scales(const Scales &scales, u32 group, u32 cols, u32 lane) {
         const float4 *from = (const float4 *)(scales.block(group, min(cols, scales.groups - 1)) + lane / 4 * 8);
         *(float4 *)scale = __ldg(from), *(float4 *)(scale + 4) = __ldg(from + 1);
@@ -52,7 +54,7 @@ struct Warp {
 #pragma unroll
             for (int i = 0; i < 8; i++) scale[i] *= 1 / UNIT;
     }
-    // settle adds the sums of columns that share a scale to the totals.
+    // settle adds the sums of the current scale's columns to the totals.
     __device__ __forceinline__ void settle() {
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -63,12 +65,13 @@ struct Warp {
                     total[i][t][e] = fmaf(scale[2 * i + e / 2], acc[i][t][e], total[i][t][e]), acc[i][t][e] = 0;
     }
 
-    // word multiplies 32 columns of A. b has four registers for each tile of columns. What the streams have are pairs
-    // of codes: bit 2r + h of a byte of the mask says that register r of columns h takes the next pair of chain h.
+    // word multiplies 32 columns of A by b, which has four registers for each tile of columns. The stream's values are
+    // pairs of codes: bit 2r + h of a byte of the mask says that register r takes the next pair of chain h, which has
+    // columns 8h to 8h + 7 and 8h + 16 to 8h + 23.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 (&b)[TILES][4]) {
         take_word<ZERO_CODE * 0x101>(*this, mask, base, wrap, b);
     }
-    // add multiplies tile i.
+    // add multiplies the i-th 16 rows of A.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const u32 (&b)[TILES][4]) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -80,14 +83,14 @@ struct Warp {
         }
     }
 
-    // lane_row is where a stage of B has the row that the lane names for ldmatrix: of 32 rows those from 0, 16, 8 and
-    // 24 on.
+    // lane_row returns where a stage of B has the row whose address the lane gives to ldmatrix: in each 32 rows the
+    // four matrices begin at rows 0, 16, 8 and 24.
     static __device__ __forceinline__ u32 lane_row(u32 lane) {
         u32 r = lane % 8 + (lane & 8) * 2 + (lane & 16) / 2;
         return r * COLS * 2 + swizzled(r, 0);
     }
 
-    // multiply does the whole stream, with pieces of STEPS steps.
+    // multiply does the whole stream, with segments of STEPS steps.
     template <int STEPS>
     __device__ __forceinline__ void multiply(Stream &stream, const Panel &panel, const Scales &scales, const Params &p,
                                              u32 group, u32 first, bool produced, u32 lane) {
@@ -97,11 +100,11 @@ struct Warp {
         for (int i = 0; i < 4 * TILES * 4; i++) (&total[0][0][0])[i] = 0;
         if (stream.count == 0) return;
         if (!produced) stream.begin();
-        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
+        u32 wrap = stream.slots * stream.segment_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
         u32 step = first * STEPS; // of the group's columns
         load_scales(scales, group, step / SCALE_STEPS, lane);
         next[0] = next[1] = 4 * lane;
-        u32 arriving = 0, parity = 0; // the slot of the next piece to wait for
+        u32 arriving = 0, parity = 0; // the slot of the next segment to wait for, and its barrier's parity
         auto wait = [&] {
             barrier_wait(stream.barriers + 8 * arriving, parity);
             if (++arriving == stream.slots) arriving = 0, parity ^= 1;
@@ -135,18 +138,18 @@ struct Warp {
         __syncwarp();
     }
 
-    // write_sums stores the sums to shared memory.
+    // write_sums writes the sums to shared memory.
     __device__ __forceinline__ void write_sums(float *sums, u32 lane) const {
         write_sum_pairs(sums, lane,
                         [&](int i, int t, int h) { return make_float2(total[i][t][2 * h], total[i][t][2 * h + 1]); });
     }
 };
 
-// Remainder is a warp's share of a group's rest: of a row every `of`-th entry. Four lanes have a row: TILES, each with
-// 8 columns, of SPLIT that take entries by turns; 8 rows are done at once.
+// Remainder is a warp's sums of its share of a group's COO remainder: every of-th entry of a row. Four lanes work on a
+// row: TILES lanes, each with 8 columns, times SPLIT lanes that take entries alternately. 8 rows are done at a time.
 struct Remainder {
     static const int SPLIT = 4 / TILES, ROUNDS = GROUP_ROWS / 8, MINE = 8 / SPLIT, AT_ONCE = 8;
-    float x[ROUNDS][MINE]; // of the lane's 8 columns those from MINE·(its place among SPLIT) on
+    float x[ROUNDS][MINE]; // of the 8 columns that SPLIT lanes share, the MINE that this lane keeps
 
     __device__ __forceinline__ void add(const Index &index, const Scales &scales, const u16 *values, const u16 *b,
                                         const Params &p, u32 group, u32 share, u32 of, u32 col, u32 lane) {
@@ -185,7 +188,7 @@ struct Remainder {
             reduce(sum, x[i], lane);
         }
     }
-    // reduce adds the sums of SPLIT lanes; each lane keeps its columns.
+    // reduce adds the sums of SPLIT lanes; each lane keeps some of the columns.
     static __device__ __forceinline__ void reduce(float (&sum)[8], float (&x)[MINE], u32 lane) {
         __syncwarp();
         int n = 4;
@@ -203,7 +206,7 @@ struct Remainder {
 #pragma unroll
         for (int j = 0; j < MINE; j++) x[j] = sum[j];
     }
-    // write_sums stores the sums, or adds them to those already stored.
+    // write_sums writes the sums, or adds them to those that are there.
     template <bool ADD> __device__ __forceinline__ void write_sums(float *sums, u32 lane) const {
         u32 first = lane % TILES * 8;
         if (SPLIT == 2) first += lane / 2 % 2 * 4;
@@ -218,8 +221,8 @@ struct Remainder {
     }
 };
 
-// QuantisedEntries gives an output from its row's entries alone. Two bits of Stored say of each pair which of its codes
-// are entries.
+// QuantisedEntries computes an output again from its row's entries alone (finite repair). Two bits of Stored say of
+// each pair which of its codes are entries.
 struct QuantisedEntries {
     Index index;
     Scales scales;
@@ -233,15 +236,16 @@ struct QuantisedEntries {
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
         u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS,
-            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions, without their bit 1
         const u32 *stored = index.remainder_cols(*p) + index.remainder_at(p->rows);
         for (u32 split = 0; split < p->splits; split++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
                 u64 at = (u64)index.row((u64)group * p->splits + split) * 64 + chain;
-                for (u32 step = first_piece(*p, split) * p->steps; step < first_piece(*p, split + 1) * p->steps; step++)
+                for (u32 step = first_segment(*p, split) * p->steps; step < first_segment(*p, split + 1) * p->steps;
+                     step++)
                     for (u32 w = 0; w < 2; w++) {
                         u32 word =
-                            mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+                            mask[((u64)group * p->segments * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
                         for (u32 i = 0; i < 16; i++) {
                             if (!(word >> (2 * i) & 1)) continue;
                             u64 k = 2 * ((u64)step * STEP_COLS + 16 * w + 8 * (i >> 1 & 1) + 4 * (chain & 1) +
@@ -286,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
         barrier_fence();
         __syncthreads();
         launches_before();
-        launches_after(); // the next launch may fetch its A now
+        launches_after(); // the next launch may load its A from here on
         produce(panel, b, p, at, col, any, straight, lane);
     } else {
         if (warp < WARPS && lane == 0) {
@@ -297,18 +301,20 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
     }
     Scales scales(index_, p);
     Index index(scales.after(p), p);
-    bool producing = QUANT == S8 || p.steps > 1; // e4m3's pieces of a step take less time than the producer would
-    u32 shares = CLUSTER * REMAINDER_WARPS / p.each; // warps of a group's rest
-    bool concurrent = shares > 0; // the remainder is added concurrently
+    bool producing = QUANT == S8 || p.steps > 1; // e4m3's segments of one step take less time than the producer needs
+    u32 shares = CLUSTER * REMAINDER_WARPS / p.each; // remainder warps of a group
+    bool concurrent = shares > 0; // remainder warps add the remainder meanwhile
     if (warp < WARPS && split < p.splits && group < p.groups) {
         Warp w;
         Stream stream(index, mask, values, p, group, split, buffers + warp * BUFFER_BYTES,
                       own + warp * MOST_SLOTS * 16);
         Panel panel(p, panels, barriers, split - first_split);
         if (p.steps == 2)
-            w.multiply<2>(stream, panel, scales, p, group, first_piece(p, split), producing && is_produced(warp), lane);
+            w.multiply<2>(stream, panel, scales, p, group, first_segment(p, split), producing && is_produced(warp),
+                          lane);
         else
-            w.multiply<1>(stream, panel, scales, p, group, first_piece(p, split), producing && is_produced(warp), lane);
+            w.multiply<1>(stream, panel, scales, p, group, first_segment(p, split), producing && is_produced(warp),
+                          lane);
         float *sums = (float *)(smem + warp * BUFFER_BYTES);
         w.write_sums(sums, lane);
         if (!concurrent) {
@@ -334,7 +340,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
         launches_before();
         remainder.add(index, scales, values, b, p, first + unit / shares, unit % shares, shares, col, lane);
     }
-    __syncthreads(); // the stage buffers are done with
+    __syncthreads(); // the stage buffers are free: sums go there
     if (aside)
         remainder.write_sums<false>((float *)(smem + remainder_sums(warp - WARPS - B_PRODUCERS - A_PRODUCERS)), lane);
 #endif

@@ -32,13 +32,12 @@ type shape lanestream.Shape
 
 func (s shape) Shape() lanestream.Shape { return lanestream.Shape(s) }
 
-// packQuantised packs the values without their scales, as bytes in the order of lane streams, and the scales behind the
-// index.
+// packQuantised packs the 8-bit values in the order of lane streams, and the scales behind the index.
 func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	if v.Code == backend.CodePTX {
 		return packPairs(a, v)
 	}
-	m, err := lanestream.Encode(a.Levels(), lanestream.Options{Parts: parts(a.Rows, v)})
+	m, err := lanestream.Encode(a.Levels(), lanestream.Options{Splits: splitsFor(a.Rows, v)})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) 
 		return nil, err
 	}
 	values := bytesOf(m.Values, a.Kind)
-	index := backend.View[uint32](e.Arrays[0].Data)[:len(m.StreamPtr)+len(m.PieceRows)+len(m.RestPtr)+len(m.RestCol)+len(m.Stored)]
+	index := backend.View[uint32](e.Arrays[0].Data)[:len(m.StreamPtr)+len(m.SegmentRows)+len(m.RemainderPtr)+len(m.RemainderCol)+len(m.Stored)]
 	index = append(index[:len(index):len(index)], backend.View[uint32](backend.Bytes(a.Scales))...)
 	e.Arrays[0], e.Arrays[2] = spec.NewArray("index", index), spec.NewArray("values", values)
 	e.Stats.StoredBytes += 4*int64(len(a.Scales)) - int64(len(values))
@@ -117,7 +116,7 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 		w := quantisedWork[T]{
 			groupStreams: x, quantisedScratch: pool.Get().(*quantisedScratch), levels: levels, loops: loops,
 			scales: backend.View[float32](backend.Bytes(x.stored[x.slots/32:])),
-			values: args[2][:x.slots], rest: args[2][x.slots:], b: backend.View[T](args[3]),
+			values: args[2][:x.slots], remainder: args[2][x.slots:], b: backend.View[T](args[3]),
 			firstColumn: int(at[1]) * quantisedCols,
 		}
 		defer pool.Put(w.quantisedScratch)
@@ -128,21 +127,21 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 			acc := w.acc[r*quantisedCols:][:w.columns]
 			host.Repair(acc, func(j int, add func(x, y float32)) {
 				y := func(col int) float32 { return loops.Wide(w.b[col*int(w.ldb)+w.firstColumn+j]) }
-				for part := range int(w.splits) {
-					w.each(part, func(row, col, at int) {
+				for split := range int(w.splits) {
+					w.each(split, func(row, col, at int) {
 						if row == r && w.stored[at/32]>>(at%32)&1 != 0 {
 							add(w.value(row, col, w.values[at]), y(col))
 						}
 					}, nil)
 				}
-				w.eachRest(r, func(col int, q uint8) { add(w.value(r, col, q), y(col)) })
+				w.eachRemainder(r, func(col int, q uint8) { add(w.value(r, col, q), y(col)) })
 			})
 			out.Row(w.number*rows+r, w.firstColumn, acc, w.c[:w.columns])
 		}
 	}
 }
 
-// quantisedScratch is the sums of a workgroup, the vectors of a step, and a row of C.
+// quantisedScratch is the memory of a workgroup: its sums, the vectors of a step, and a row of C.
 type quantisedScratch struct {
 	acc   [rows * quantisedCols]float32
 	dense [panels][stepCols * simd.PanelRows]float32
@@ -156,29 +155,29 @@ type quantisedWork[T formats.Value] struct {
 	*quantisedScratch
 	levels               *[256]float32
 	scales               []float32
-	values, rest         []uint8
+	values, remainder    []uint8
 	b                    []T
 	loops                host.Loops[T]
 	firstColumn, columns int // of C
 }
 
-// value is the number that q stands for in a row of the group.
+// value returns the number that q stands for in row r of the group.
 func (w *quantisedWork[T]) value(r, col int, q uint8) float32 {
 	of := (int(w.params.cols)-1)/formats.ScaleCols + 1
 	return w.scales[(w.number*rows+r)*of+col/formats.ScaleCols] * w.levels[q]
 }
 
-// each calls f with each value of a part of the group: its row in the group, its column, and its place; then done, if
-// there is one, with the first column of each step.
-func (w *quantisedWork[T]) each(part int, f func(r, col, at int), done func(col int)) {
-	first := chains * int(w.ptr[w.number*int(w.splits)+part])
+// each calls f with each value of a split of the group: its row in the group, its column, and its index in values.
+// After each step it calls done, if that is not nil, with the step's first column.
+func (w *quantisedWork[T]) each(split int, f func(r, col, at int), done func(col int)) {
+	first := chains * int(w.ptr[w.number*int(w.splits)+split])
 	var next [chains]int
 	for c := range next {
 		next[c] = first + c
 	}
-	piece := func(q int) int { return int(uint64(w.pieces) * uint64(q) / uint64(w.splits)) }
-	for s := piece(part) * int(w.steps); s < piece(part+1)*int(w.steps); s++ {
-		for n, word := range w.mask[(w.number*int(w.pieces*w.steps)+s)*chains:][:chains] {
+	segment := func(q int) int { return int(uint64(w.segments) * uint64(q) / uint64(w.splits)) }
+	for s := segment(split) * int(w.steps); s < segment(split+1)*int(w.steps); s++ {
+		for n, word := range w.mask[(w.number*int(w.segments*w.steps)+s)*chains:][:chains] {
 			for ; word != 0; word &= word - 1 {
 				bit := bits.TrailingZeros32(word) // 8·t + 4·k + 2·r + h
 				chain := n/2*2 + bit&1
@@ -192,9 +191,9 @@ func (w *quantisedWork[T]) each(part int, f func(r, col, at int), done func(col 
 	}
 }
 
-func (w *quantisedWork[T]) eachRest(r int, f func(col int, q uint8)) {
-	for at := w.restPtr[w.number*rows+r]; at < w.restPtr[w.number*rows+r+1]; at++ {
-		f(int(w.restCol[at]), w.rest[at])
+func (w *quantisedWork[T]) eachRemainder(r int, f func(col int, q uint8)) {
+	for at := w.remainderPtr[w.number*rows+r]; at < w.remainderPtr[w.number*rows+r+1]; at++ {
+		f(int(w.remainderCol[at]), w.remainder[at])
 	}
 }
 
@@ -204,15 +203,15 @@ func (w *quantisedWork[T]) multiply() {
 		clear(w.dense[p][:])
 	}
 	last := int(w.params.rows) - w.number*rows // of the group
-	for part := range int(w.splits) {
-		w.each(part, func(r, col, at int) {
+	for split := range int(w.splits) {
+		w.each(split, func(r, col, at int) {
 			if r < last && col < int(w.params.cols) { // else a filler
 				w.dense[r/simd.PanelRows][col%stepCols*simd.PanelRows+r%simd.PanelRows] = w.value(r, col, w.values[at])
 			}
 		}, w.flush)
 	}
 	for r := range min(rows, last) {
-		w.eachRest(r, func(col int, q uint8) {
+		w.eachRemainder(r, func(col int, q uint8) {
 			x := w.value(r, col, q)
 			for j := range w.columns {
 				w.acc[r*quantisedCols+j] += x * w.loops.Wide(w.b[col*int(w.ldb)+w.firstColumn+j])

@@ -5,6 +5,7 @@ package lanestream
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -14,16 +15,16 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// pairsKernel is a kernel of quantised.cu, as stagedKernel.
-type pairsKernel struct{ cols, ring, bytes, restWarps, feeders uint32 }
+// pairsKernel is a kernel of quantised.cu. Its fields are those of stagedKernel.
+type pairsKernel struct{ cols, ring, bytes, remainderWarps, aProducers uint32 }
 
-// pairsKernels, the narrowest first. With more columns a thread has no room for its sums.
+// pairsKernels is sorted by columns, the fewest first. With more columns a thread has no registers for its sums.
 var pairsKernels = []pairsKernel{
-	{cols: 8, ring: 15232, bytes: 8192, restWarps: 4, feeders: 1},
-	{cols: 16, ring: 15232, bytes: 8192, restWarps: 1},
+	{cols: 8, ring: 15232, bytes: 8192, remainderWarps: 4, aProducers: 1},
+	{cols: 16, ring: 15232, bytes: 8192, remainderWarps: 1},
 }
 
-// pairsRows is the rows of values that a variant's rings have room for: all but those that are there twice.
+// pairsRows returns the rows of values that a variant's stage buffers have room for, without those that are repeated.
 func pairsRows(v *spec.Variant) int { return int(sizesOf(v).ring)/128 - 16 }
 
 // quants are the kinds of quantised values.
@@ -35,7 +36,7 @@ var pairsCUDA = func() (vs []*spec.Variant) {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 			for _, x := range pairsKernels {
 				v := machines[0].staged(t, stagedKernel{cols: x.cols, ring: x.ring, bytes: x.bytes, producers: 1,
-					restWarps: x.restWarps, feeders: x.feeders})
+					remainderWarps: x.remainderWarps, aProducers: x.aProducers})
 				v.Name = fmt.Sprintf("cuda_n%d_%v_%v", x.cols, kind, t)
 				v.Kind = quantisedKind
 				v.Quant, v.Unit.Source, v.Unit.Blob = kind, "quantised.cu", v.Name+".ptx"
@@ -61,8 +62,8 @@ func pairsFor(v *spec.Variant, n int) *spec.Variant {
 	return best
 }
 
-// pairSteps returns the steps of a segment: the ring has room for three segments of two steps as long as few pairs have
-// an entry.
+// pairSteps returns the steps of a segment. Three segments of two steps fit the stage buffer if few pairs have an
+// entry.
 func pairSteps(pairs, rows, cols int) int {
 	if float64(pairs) < 0.44*float64(rows)*float64(cols) {
 		return 2
@@ -70,20 +71,20 @@ func pairSteps(pairs, rows, cols int) int {
 	return 1
 }
 
-// packPairs packs the codes as lane streams of pairs, of two neighbouring columns, and two bits for each that say which
-// of them are entries; and the scales before the index, 64 for each group of rows and formats.ScaleCols columns: those
-// of rows r, r + 8, … behind each other.
+// packPairs packs the codes as lane streams of pairs (two neighbouring columns), with two bits for each pair that say
+// which of its codes are entries. The scales are before the index: 64 for each group of rows and formats.ScaleCols
+// columns, in which those of rows r, r + 8, r + 16 and so on are neighbours.
 func packPairs(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	p := pairsOf(a)
 	m, err := lanestream.Encode(p, lanestream.Options{
-		Parts: parts(a.Rows, v), RingRows: pairsRows(v), PieceSteps: pairSteps(len(p.Val), p.Rows, p.Cols),
+		Splits: splitsFor(a.Rows, v), RingRows: pairsRows(v), SegmentSteps: pairSteps(len(p.Val), p.Rows, p.Cols),
 	})
 	if err != nil {
 		return nil, err
 	}
 	slots := m.Slots()
 	values, stored := make([]uint16, slots), make([]uint32, spec.Ceil(slots, 16))
-	const some = 1 << 16 // that are done at a time
+	const some = 1 << 16 // values of a share of the work
 	spec.Shares(slots, some, 0, func(first, last int) {
 		for i := first; i < last; i++ {
 			x := math.Float32bits(m.Values[i])
@@ -94,23 +95,20 @@ func packPairs(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 			stored[i/16] |= x >> 16 << (2 * (i % 16))
 		}
 	})
-	restPtr, restCol, rest := splitRest(m)
-	values = append(values, rest...)
+	remainderPtr, remainderCol, remainder := splitRemainder(m)
+	values = append(values, remainder...)
 	scales := groupScales(a)
-	index := make([]uint32, 0, len(scales)+len(m.StreamPtr)+len(m.PieceRows)+len(restPtr)+len(restCol)+len(stored))
-	for _, x := range [][]uint32{backend.View[uint32](backend.Bytes(scales)), m.StreamPtr, m.PieceRows, restPtr, restCol,
-		stored} {
-		index = append(index, x...)
-	}
+	index := slices.Concat(backend.View[uint32](backend.Bytes(scales)), m.StreamPtr, m.SegmentRows, remainderPtr,
+		remainderCol, stored)
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: shape(m.Shape()),
 		Arrays: []spec.Array{spec.NewArray("index", index), spec.NewArray("mask", m.Mask), spec.NewArray("values", values)},
 	}
-	// stored is read only where B is not finite
+	// stored is read only if B is not finite
 	e.Stats.StoredBytes = 4*int64(len(index)-len(stored)+len(m.Mask)) + 2*int64(len(values))
 	e.Stats.Slots = 2 * int64(len(values))
-	e.Stats.MACs = int64(m.Groups()*m.Pieces()*m.PieceSteps)*2*rows*stepCols + int64(len(restCol))
-	e.Stats.Gathers = int64(m.Groups())*int64(a.Cols) + int64(len(restCol))
+	e.Stats.MACs = int64(m.Groups()*m.Segments()*m.SegmentSteps)*2*rows*stepCols + int64(len(remainderCol))
+	e.Stats.Gathers = int64(m.Groups())*int64(a.Cols) + int64(len(remainderCol))
 	e.Stats.Staged = true
 	if e.Stats.Slots > 0 {
 		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
@@ -118,7 +116,7 @@ func packPairs(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	return e, nil
 }
 
-// noCode is the code of a place without an entry, noPair that of two; see shaders/include/quantised.cuh.
+// noCode returns the code of an element without an entry, noPair that of two; see shaders/include/quantised.cuh.
 func noCode(kind dtype.Type) uint32 {
 	if kind == dtype.S8 {
 		return 0x80
@@ -128,11 +126,11 @@ func noCode(kind dtype.Type) uint32 {
 
 func noPair(kind dtype.Type) uint32 { return noCode(kind) * 0x101 }
 
-// code is the byte that kernels read for a value: integers with 128 added.
+// code returns the byte that kernels read for a value. They read integers with 128 added.
 func code(kind dtype.Type, q uint8) uint32 { return uint32(q) ^ noCode(kind) }
 
-// pairPtr returns where the rows of the matrix of pairs of columns begin that hold an entry of a matrix, and where they
-// end.
+// pairPtr returns the row pointers of the matrix of pairs: an element of it is two neighbouring columns of the matrix
+// with one entry or two.
 func pairPtr(rowPtr []int64, colIdx []int32) []int64 {
 	m := len(rowPtr) - 1
 	ptr := make([]int64, m+1)
@@ -153,7 +151,7 @@ func pairPtr(rowPtr []int64, colIdx []int32) []int64 {
 	return ptr
 }
 
-// pairsOf returns the matrix of pairs of columns, whose values are bits: two codes, and from bit 16 on whether they are
+// pairsOf returns the matrix of pairs. The bits of its values are two codes and, from bit 16 on, whether they are
 // entries.
 func pairsOf(a *formats.Quantised) *formats.CSR[float32] {
 	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, 2), RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
@@ -179,11 +177,11 @@ func pairsOf(a *formats.Quantised) *formats.CSR[float32] {
 	return p
 }
 
-// splitRest returns the remainder's entries, one by one; codes two in a number.
-func splitRest(m *lanestream.Matrix[float32]) (ptr, cols []uint32, codes []uint16) {
+// splitRemainder returns the COO remainder with single entries in place of pairs; two codes share an element of codes.
+func splitRemainder(m *lanestream.Matrix[float32]) (ptr, cols []uint32, codes []uint16) {
 	ptr = make([]uint32, m.Rows+1)
 	for i := range m.Rows {
-		pairs, values := m.Rest(i)
+		pairs, values := m.Remainder(i)
 		for k, c := range pairs {
 			x := math.Float32bits(values[k])
 			for half := range uint32(2) {
@@ -202,7 +200,7 @@ func splitRest(m *lanestream.Matrix[float32]) (ptr, cols []uint32, codes []uint1
 	return ptr, cols, codes
 }
 
-// groupScales returns the scales as quantised.cu reads them.
+// groupScales returns the scales in the order in which quantised.cu reads them.
 func groupScales(a *formats.Quantised) []float32 {
 	of := a.Groups()
 	scales := make([]float32, spec.Ceil(a.Rows, rows)*of*rows)

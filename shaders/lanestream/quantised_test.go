@@ -87,11 +87,11 @@ func read(t *rapid.T, a *formats.Quantised, e *spec.Packed) []entry {
 		backend.View[uint16](e.Arrays[2].Data)
 	scales := backend.View[float32](e.Arrays[0].Data)
 	index = index[s.Groups*a.Groups()*format.GroupRows:]
-	streams := s.Groups * s.Parts
+	streams := s.Groups * s.Splits
 	ptr, rows := index[:streams+1], index[streams+1:][:streams]
-	restPtr := index[2*streams+1:][:a.Rows+1]
-	restCol := index[2*streams+1+a.Rows+1:][:restPtr[a.Rows]]
-	stored := index[2*streams+1+a.Rows+1+len(restCol):]
+	remainderPtr := index[2*streams+1:][:a.Rows+1]
+	remainderCol := index[2*streams+1+a.Rows+1:][:remainderPtr[a.Rows]]
+	stored := index[2*streams+1+a.Rows+1+len(remainderCol):]
 	none := uint16(0)
 	flip := uint8(0)
 	if a.Kind == dtype.S8 {
@@ -103,21 +103,21 @@ func read(t *rapid.T, a *formats.Quantised, e *spec.Packed) []entry {
 		got = append(got, entry{row, col, code ^ flip, scales[at]})
 	}
 	for g := range s.Groups {
-		for part := range s.Parts {
-			stream := g*s.Parts + part
+		for split := range s.Splits {
+			stream := g*s.Splits + split
 			var next [format.Chains]int
-			first, last := s.Pieces*part/s.Parts, s.Pieces*(part+1)/s.Parts
-			for piece := first; piece < last; piece++ {
-				for step := piece * s.PieceSteps; step < (piece+1)*s.PieceSteps; step++ {
+			first, last := s.Segments*split/s.Splits, s.Segments*(split+1)/s.Splits
+			for segment := first; segment < last; segment++ {
+				for step := segment * s.SegmentSteps; step < (segment+1)*s.SegmentSteps; step++ {
 					for chain := range format.Chains {
 						for w := range 2 {
-							word := mask[(g*s.Pieces*s.PieceSteps+step)*64+chain/2*2+w] >> (chain % 2)
+							word := mask[(g*s.Segments*s.SegmentSteps+step)*64+chain/2*2+w] >> (chain % 2)
 							for i := range 16 {
 								if word>>(2*i)&1 == 0 {
 									continue
 								}
 								at := (int(ptr[stream])+next[chain])*format.Chains + chain
-								if next[chain] >= int(rows[stream])*(piece-first+s.Window) {
+								if next[chain] >= int(rows[stream])*(segment-first+s.Window) {
 									t.Fatalf("chain %d of stream %d runs ahead of the ring", chain, stream)
 								}
 								next[chain]++
@@ -138,10 +138,10 @@ func read(t *rapid.T, a *formats.Quantised, e *spec.Packed) []entry {
 			}
 		}
 	}
-	rest := backend.Bytes(values[format.Chains*int(ptr[streams]):])
+	remainder := backend.Bytes(values[format.Chains*int(ptr[streams]):])
 	for i := range a.Rows {
-		for p := restPtr[i]; p < restPtr[i+1]; p++ {
-			add(i, int(restCol[p]), rest[p])
+		for p := remainderPtr[i]; p < remainderPtr[i+1]; p++ {
+			add(i, int(remainderCol[p]), remainder[p])
 		}
 	}
 	return got

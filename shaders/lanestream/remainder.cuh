@@ -1,25 +1,28 @@
-// The COO remainder of staged.cu and few.cu: the entries that the streams leave out.
+// The COO remainder in staged.cu and few.cu.
 
 #pragma once
 #include "tiles.cuh"
 
-// Whether neighbouring lanes read a row's entries for each other, as a load's cost is the lines that it touches: where
-// that was faster at 60 to 90 % zeros. With one lane for 8 columns two lanes share a row's entries then.
+// DEALT: neighbouring lanes read a row's entries for each other, because a load costs what the cache lines cost that it
+// touches. It is set where that was faster at 60 to 90 % zeros.
 #define DEALT (PAIRS ? TILES != 2 : TILES == 2)
+// SPLIT lanes with the same 8 columns divide a row's entries.
 #define SPLIT (DEALT && TILES == 1 ? 2 : 1)
 
-// Remainder is a warp's work on rows of the COO remainder. A row has TEAM lanes: TILES for 8 columns each of a share of
-// its entries. A lane has ROWS rows at once: all go through B's rows from the first to the last, so that those which
-// rows of A share are found in the first-level cache. While rows of B are on their way, the next entries are, too.
+// Remainder is a warp's sums of some rows of the COO remainder. TEAM lanes work on a row: TILES lanes, for 8 columns
+// each, times SPLIT. A lane has ROWS rows at once. All go through B's rows from the first to the last, so that rows of
+// B that several rows of A need are still in L1. While AT_ONCE rows of B are loaded for each row, the next entries are
+// too.
 template <int ROWS, int AT_ONCE> struct Remainder {
-    static const int TEAM = TILES * SPLIT, TOGETHER = 32 / TEAM; // lanes of a row; rows of a warp that are neighbours
+    static const int TEAM = TILES * SPLIT, TOGETHER = 32 / TEAM; // lanes of a row; neighbouring rows of a warp
     static const int TAKEN = AT_ONCE * SPLIT, STRIDE = DEALT ? TEAM : 1,
-                     OWN = TAKEN / STRIDE; // entries of a row at once; those of them that a lane reads
+                     OWN = TAKEN / STRIDE; // entries of a row at a time; how many of them the lane reads
     static_assert(TAKEN % STRIDE == 0, "all lanes read as many");
     float x[ROWS][8];
 
-    // add does rows first to first + TOGETHER - 1, then those `apart` further, and so on, all before `last`: of each
-    // row's entries, which are dealt in TAKENs to `shares` shares, share number `share`.
+    // add computes the sums of rows first to first + TOGETHER - 1, then of those `apart` rows further on, and so on
+    // ROWS times, all before row `last`. A row's entries are dealt to `shares` shares, TAKEN at a time; this warp has
+    // share number `share`.
     __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first,
                                         u32 apart, u32 last, u32 col, u32 lane, u32 share = 0, u32 shares = 1) {
         col += lane % TILES * 8;
@@ -44,7 +47,7 @@ template <int ROWS, int AT_ONCE> struct Remainder {
 #pragma unroll
                 for (int n = 0; n < OWN; n++) {
                     u32 e = at[i] + n * STRIDE + mine;
-                    v[i][n] = 0; // past the end the column stays: a row of B that was read
+                    v[i][n] = 0; // past the end the column stays as it is: a row of B that exists
                     if (e < end[i]) k[i][n] = __ldg(cols + e), v[i][n] = __ldg(remainder + e);
                 }
                 at[i] += shares * TAKEN;
@@ -60,7 +63,7 @@ template <int ROWS, int AT_ONCE> struct Remainder {
             for (int i = 0; i < ROWS; i++)
 #pragma unroll
                 for (int n = 0; n < AT_ONCE; n++) {
-                    const bool other = DEALT && TILES > 1; // lanes of a team multiply the same entries
+                    const bool other = DEALT && TILES > 1; // the team's lanes need the same entries: shuffle them
                     u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n],
                         reader = lane - mine + n % TILES;
                     if (other) row = __shfl_sync(~0u, row, reader), value = __shfl_sync(~0u, value, reader);
@@ -84,8 +87,7 @@ template <int ROWS, int AT_ONCE> struct Remainder {
 #pragma unroll
             for (int j = 0; j < 8; j++) x[i][j] += __shfl_xor_sync(~0u, x[i][j], 1);
     }
-    // write_sums stores (or adds) this warp's partial sums of the rows that add took; the first row of sums is at
-    // `sums`.
+    // write_sums writes (or adds) the sums to `sums`, where row first of add is the first row.
     template <bool ADD> __device__ __forceinline__ void write_sums(float *sums, u32 apart, u32 last, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
@@ -97,13 +99,12 @@ template <int ROWS, int AT_ONCE> struct Remainder {
         }
     }
 };
-// The remainder beside the streams, and after them.
+// Aside is the remainder that warps of their own add while others multiply the streams; After is added by the warps of
+// the streams when they are done.
 #ifndef A_PRODUCERS
 #define A_PRODUCERS 0
 #endif
-#define ASIDE_ROWS \
-    (A_PRODUCERS && TILES == 2 ? 4 \
-     : DEALT || TILES > 1      ? 3 \
-                               : 2) // the producer of A takes the place of a remainder warp
+// ASIDE_ROWS is 4 where a producer warp of A takes the place of a remainder warp.
+#define ASIDE_ROWS (A_PRODUCERS && TILES == 2 ? 4 : DEALT || TILES > 1 ? 3 : 2)
 typedef Remainder<ASIDE_ROWS, ASIDE_ROWS == 4 ? 2 : DEALT || TILES == 1 ? 4 : 3> Aside;
 typedef Remainder<2, DEALT && TILES == 4 ? 8 : 4> After;

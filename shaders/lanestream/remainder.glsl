@@ -1,6 +1,6 @@
-// Operand B and the COO remainder, for kernels on lanes.glsl. Needs ../include/lanes.glsl.
+// Operand B and the COO remainder, for kernels of known lane layout. Needs ../include/lanes.glsl.
 
-// columnOf returns the second operand of what a lane has of a column of B: rows q, q + 4, q + 8 and q + 12 of 16.
+// columnOf returns operand B from the lane's elements of a column: those of rows q, q + 4, q + 8 and q + 12 of 16.
 OPERAND_B columnOf(float16_t r0, float16_t r1, float16_t r2, float16_t r3) {
     OPERAND_B y;
     y[0] = r0;
@@ -10,7 +10,8 @@ OPERAND_B columnOf(float16_t r0, float16_t r1, float16_t r2, float16_t r3) {
     return y;
 }
 
-// addRemainder adds every shares-th entry of a row's COO remainder, from number share on, to columns j to j+7.
+// addRemainder adds every shares-th entry of a row's COO remainder, beginning with entry number `share`, to x, the sums
+// of columns j to j+7.
 void addRemainder(uint row, uint share, uint shares, uint j, inout float x[8]) {
     const uint AT_ONCE = 4;
     uint end = remainderAt(row + 1);
@@ -19,7 +20,7 @@ void addRemainder(uint row, uint share, uint shares, uint j, inout float x[8]) {
     for (uint i = remainderAt(row) + share; i < end; i += AT_ONCE * shares) {
         float v[AT_ONCE];
         uvec4 y[AT_ONCE];
-        [[unroll]] for (uint k = 0; k < AT_ONCE; k++) { // past the end the last again
+        [[unroll]] for (uint k = 0; k < AT_ONCE; k++) { // past the end: the last entry again, which is not added
             uint e = min(i + k * shares, end - 1);
             v[k] = element(vals, e);
             y[k] = Octets(at(b, Words(cols).v[e], 2 * p.ldb)).v[0];

@@ -1,10 +1,11 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32, f16 or bf16, sums in f32, on
 // scalar units.
-// Tile: a workgroup computes (64·p.each × 64). Its teams of 64 invocations take a stream of a group each, or every n-th
-// where there are more. An invocation computes (16 × 4). Where C is narrower, invocations share the 16 columns of A
-// (slices). Sums of slices and streams are added in order at the end.
-// Data movement: 16 columns of A at a time are expanded in shared memory, each invocation of a team taking one chain's
-// values. Rows of B come straight from memory.
+// Tile: a workgroup computes (64·p.each × 64). It has teams of 64 invocations. Each team takes a stream of a group, or
+// every n-th stream if the group has more than its teams. An invocation computes (16 × 4). If C has fewer columns,
+// invocations with the same outputs divide the 16 columns of A among themselves (slices). Partial sums of slices and
+// streams are added in order at the end.
+// Data movement: 16 columns of A at a time are expanded to a dense tile in shared memory; each invocation of a team
+// takes the values of one chain. Rows of B come straight from memory.
 // Bound by: FMA.
 // Constants: ELEM.
 
@@ -19,15 +20,16 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 const uint LOCAL = gl_WorkGroupSize.x;
 const uint TEAMS = LOCAL / 64;
 const uint ROWS = 16; // of an invocation
-const uint QUADS = 16; // of four columns of C
+const uint QUADS = 16; // of four columns: the tile's columns of C
 
-// A team's 16 columns of 64 rows: quad i of column k, in which rows 4i to 4i+3 are, is at 16·k + (i ^ k & 7), so that
-// the rows that invocations write together are in different banks. At the end an invocation's sums of a row each.
+// A team's 16 columns of 64 rows of A. Quad i of column k, which has rows 4i to 4i+3, is at 16·k + (i ^ k & 7), so that
+// the rows that invocations write at the same time are in different banks. At the end: one row's sums of each
+// invocation.
 shared vec4 tile[TEAMS * 256];
 
 #include "../include/quad.glsl"
 
-// value returns value i behind an address, of a quantised one the number without its scale.
+// value returns value i of those at address a; for a quantised matrix that is the code's number, without its scale.
 float value(uvec2 a, uint i) {
 #ifdef QUANT
     return level(Words(a).v[i >> 2], i & 3u);
@@ -38,12 +40,13 @@ float value(uvec2 a, uint i) {
 #endif
 }
 
-// Values are a chain's of a word of the mask.
+// Values are the values that a chain has for one word of the mask.
 struct Values {
     float v[16];
 };
 
-// fetch reads them: all positions do, needed or not, so that none waits for another. last is the stream's last value.
+// fetch loads them. It loads at all positions, needed or not, so that no load waits for another. last is the number of
+// the stream's last value.
 Values fetch(uint word, uvec2 values, inout uint next, uint last) {
     Values x;
     [[unroll]] for (uint i = 0; i < 16; i++) {
@@ -55,7 +58,7 @@ Values fetch(uint word, uvec2 values, inout uint next, uint last) {
     return x;
 }
 
-// keep writes them to a team's tile, of rows from `row` on and columns from `first` on.
+// keep writes them to a team's tile, whose first row in A is `row` and whose first column is `first`.
 void keep(Values x, uint to, uint chain, uint row, uint first) {
     uint g = chain >> 3, col = 4 * (chain & 1u) + (chain >> 1 & 3u);
     [[unroll]] for (uint i = 0; i < 16; i++) {
@@ -86,24 +89,24 @@ void main() {
     uint width = 1;
     while (width < QUADS && 4 * width < p.n - base) width *= 2;
     uint slices = QUADS / width, slice = me % QUADS / width, rows = me / QUADS * ROWS, j = base + me % width * 4;
-    uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
+    uint from = min(j, p.ldb - 4) / 4; // columns past the last are never stored
 
     vec4 acc[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; r++)
         acc[r] = vec4(0);
-    uint most = (p.pieces + p.splits - 1) / p.splits * p.steps * 2; // words of a part
+    uint most = (p.segments + p.splits - 1) / p.splits * p.steps * 2; // words of the longest split
     for (uint round = 0; round < p.splits; round += shares) {
         uint split = round + share, words = 0, begin = 0, next = me, last = 0;
         uvec2 values = uvec2(p.values), masks = uvec2(p.mask);
         if (works && split < p.splits) {
             uint row = rowAt(group * p.splits + split);
-            begin = firstPiece(split) * p.steps;
-            words = firstPiece(split + 1) * p.steps * 2 - 2 * begin;
+            begin = firstSegment(split) * p.steps;
+            words = firstSegment(split + 1) * p.steps * 2 - 2 * begin;
             last = max((rowAt(group * p.splits + split + 1) - row) * CHAINS, 1) - 1;
             if (last > 0) values = at(values, row, CHAINS * VALUE_BYTES);
             if (words > 0) masks = maskAt(group, begin);
         }
-        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it.
+        // While a word is multiplied, the values of the next word are loaded, and the mask of the one after it.
         uint bits = words > 0 ? Words(masks).v[me / 2 * 2] >> (me & 1u) : 0;
         Values x = fetch(bits, values, next, last);
         bits = words > 1 ? Words(masks).v[me / 2 * 2 + 1] >> (me & 1u) : 0;
@@ -127,7 +130,7 @@ void main() {
         }
     }
 
-    // One row follows the other, and all move up, so that the code is small.
+    // Rows are stored one after the other, always from acc[0], and the others move up: so the code is small.
     uint row = group * GROUP_ROWS + rows;
     [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
         vec4 x = acc[0];

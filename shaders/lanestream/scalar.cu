@@ -1,10 +1,11 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32 on CUDA cores: scalar.comp for
 // CUDA.
-// Tile: a CTA computes (64·p.each × 64). Its TEAMS teams of two warps take a stream of a group each, or every TEAMS-th
-// where there are more. A thread computes (16 × 4). Where C is narrower, threads share the 16 columns of A (slices).
-// Sums of slices and streams are added in order at the end.
-// Data movement: 16 columns of A at a time are expanded in shared memory, each thread of a team taking one chain's
-// values. Rows of B come straight from memory.
+// Tile: a CTA computes (64·p.each × 64). It has TEAMS teams of two warps. Each team takes a stream of a group, or every
+// n-th stream if the group has more than its teams. A thread computes (16 × 4). If C has fewer columns, threads with
+// the same outputs divide the 16 columns of A among themselves (slices). Partial sums of slices and streams are added
+// in order at the end.
+// Data movement: 16 columns of A at a time are expanded to a dense tile in shared memory; each thread of a team takes
+// the values of one chain. Rows of B come straight from memory.
 // Bound by: FMA.
 // Constants: ENTRY, TEAMS.
 
@@ -15,9 +16,9 @@
 #define STEP_COLS 32
 #define CHAINS 64
 #define ROWS 16 // of a thread
-#define QUADS 16 // of four columns of C
+#define QUADS 16 // of four columns: the tile's columns of C
 
-// The arrays' places in `index`, see package formats/lanestream.
+// Streams finds the arrays in `index` (package formats/lanestream).
 struct Streams {
     const u32 *words, *mask;
     const float *values;
@@ -34,15 +35,15 @@ struct Streams {
         return remainder_cols()[remainder_ptr()[p.rows] + (value >> 5)] >> (value & 31) & 1;
     }
     __device__ __forceinline__ u32 first_step(u32 split) const {
-        return (u32)((u64)p.pieces * split / p.splits) * p.steps;
+        return (u32)((u64)p.segments * split / p.splits) * p.steps;
     }
     // word returns the positions of a chain's word in a step, at even bits.
     __device__ __forceinline__ u32 word(u32 group, u32 step, u32 chain, u32 w) const {
-        return mask[((u64)group * p.pieces * p.steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+        return mask[((u64)group * p.segments * p.steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
     }
 };
 
-// Entries gives an output from its row's entries alone.
+// Entries computes an output again from its row's entries alone: the finite repair.
 struct Entries {
     Streams a;
     const float *b;
@@ -50,7 +51,7 @@ struct Entries {
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
         u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS,
-            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions, without their bit 1
         for (u32 split = 0; split < a.p.splits; split++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
                 u64 at = a.value(group, split) + chain;
@@ -75,12 +76,12 @@ __device__ __forceinline__ void add(float4 &to, float a, float4 x) {
     to.x = fmaf(a, x.x, to.x), to.y = fmaf(a, x.y, to.y), to.z = fmaf(a, x.z, to.z), to.w = fmaf(a, x.w, to.w);
 }
 
-// A team's 16 columns of 64 rows: quad i of column k, in which rows 4i to 4i+3 are, is at 16·k + (i ^ k & 7), so that
-// the rows that threads write together are in different banks.
+// Tile is a team's 16 columns of 64 rows of A. Quad i of column k, which has rows 4i to 4i+3, is at 16·k + (i ^ k & 7),
+// so that the rows that threads write at the same time are in different banks.
 struct Tile {
     float4 quads[256];
 
-    // keep writes a chain's values of a word of the mask.
+    // keep writes the values that a chain has for one word of the mask.
     __device__ __forceinline__ void keep(u32 chain, const float (&x)[16]) {
         float *to = (float *)quads;
         u32 g = chain >> 3, col = 4 * (chain & 1) + (chain >> 1 & 3);
@@ -92,7 +93,7 @@ struct Tile {
     }
 };
 
-// fetch reads a chain's values of a word of the mask.
+// fetch loads the values that a chain has for one word of the mask.
 __device__ __forceinline__ void fetch(float (&x)[16], u32 word, const float *&next) {
 #pragma unroll
     for (u32 i = 0; i < 16; i++) {
@@ -106,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(64 * TEAMS)
           const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           const __grid_constant__ Params p) {
     __shared__ Tile tiles[TEAMS];
-    float4 *sums = tiles[0].quads; // at the end, those of a row for each thread
+    float4 *sums = tiles[0].quads; // at the end: one row's sums of each thread
     Streams a{index, mask, values, p};
     u32 base = blockIdx.y * 64, first = blockIdx.x * p.each, team = threadIdx.x / 64, me = threadIdx.x % 64;
     u32 share = team / p.each, shares = min(TEAMS / p.each, p.splits), group = first + team % p.each;
@@ -115,10 +116,10 @@ extern "C" __global__ void __launch_bounds__(64 * TEAMS)
     u32 width = 1;
     while (width < QUADS && 4 * width < p.n - base) width *= 2;
     u32 slices = QUADS / width, slice = me % QUADS / width, rows = me / QUADS * ROWS, j = base + me % width * 4;
-    const float *from = b + min(j, p.ldb - 4); // past the last column anything may be read
+    const float *from = b + min(j, p.ldb - 4); // columns past the last are never stored
 
     float4 acc[ROWS] = {};
-    u32 most = (p.pieces + p.splits - 1) / p.splits * p.steps * 2; // words of a part
+    u32 most = (p.segments + p.splits - 1) / p.splits * p.steps * 2; // words of the longest split
     for (u32 round = 0; round < p.splits; round += shares) {
         u32 split = round + share, words = 0, begin = 0;
         const float *next = values;
@@ -127,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(64 * TEAMS)
             words = 2 * (a.first_step(split + 1) - begin);
             next += a.value(group, split) + me;
         }
-        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it.
+        // While a word is multiplied, the values of the next word are loaded, and the mask of the one after it.
         float x[16];
         fetch(x, words > 0 ? a.word(group, begin, me, 0) : 0, next);
         u32 bits = words > 1 ? a.word(group, begin, me, 1) : 0;

@@ -1,7 +1,8 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32, f16 or bf16, sums in f32, through
 // WebGPU.
 // Tile: a workgroup computes (64·p.each × 64), an invocation (16 × 4), as scalar.comp.
-// Data movement: 16 columns of A at a time are expanded in workgroup memory. Rows of B come straight from memory.
+// Data movement: 16 columns of A at a time are expanded to a dense tile in workgroup memory. Rows of B come straight
+// from memory.
 // Bound by: FMA.
 // Template: ROWS (16, of an invocation), POSITIONS (16, of a word), ELEM.
 
@@ -39,21 +40,21 @@ fn b_quad(row: u32, j: u32) -> vec4<f32> {
     let i = row * (p.ldb / 2u) + j / 2u;
     return vec4<f32>(pair(b[i]), pair(b[i + 1u]));
 }
-// exact is value for numbers that are not finite too.
+// exact is value for numbers that may be Inf or NaN.
 fn exact(i: u32) -> f32 { return {{if .QUANT}}value(i){{else}}element(values[i / 2u], i){{end}}; }
 {{end}}
 
-// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row
-// after row.
+// Where the arrays are in `index`: StreamPtr, SegmentRows, RemainderPtr, RemainderCol, Stored, and for a quantised
+// matrix its scales, row after row.
 fn streams() -> u32 { return p.groups * p.splits; }
 fn remainder_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
 fn remainder_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
-// remainder_values is the place of the remainder's values, which lie behind those of the streams.
+// remainder_values returns the number of the COO remainder's first value: they lie behind the streams' values.
 fn remainder_values() -> u32 { return 64u * index[streams()]; }
 fn stored(value: u32) -> bool {
     return ((remainder_col(remainder_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u;
 }
-// scale_of returns what a value is multiplied with.
+// scale_of returns the scale of an element of A.
 {{if .QUANT}}
 fn scale_of(row: u32, col: u32) -> f32 {
     let first = remainder_at(p.rows) + 2u * index[streams()];
@@ -62,18 +63,18 @@ fn scale_of(row: u32, col: u32) -> f32 {
 {{else}}
 fn scale_of(row: u32, col: u32) -> f32 { return 1.0; }
 {{end}}
-fn first_piece(split: u32) -> u32 { return p.pieces * split / p.splits; }
-fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.pieces * p.steps + step) * 64u + i]; }
+fn first_segment(split: u32) -> u32 { return p.segments * split / p.splits; }
+fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.segments * p.steps + step) * 64u + i]; }
 
 // entries returns the sum of row r of a group's entries times column j of B.
 fn entries(group: u32, r: u32, j: u32) -> f32 {
     var sum = Terms(0.0, 0u);
-    let mine = ((r >> 3u) & 1u) | ((r >> 4u) << 2u); // the row's positions but for bit 1
+    let mine = ((r >> 3u) & 1u) | ((r >> 4u) << 2u); // the row's positions, without their bit 1
     for (var split = 0u; split < p.splits; split = split + 1u) {
         for (var chain = 8u * (r & 7u); chain < 8u * (r & 7u) + 8u; chain = chain + 1u) {
             var at = 64u * index[group * p.splits + split] + chain;
-            let end = first_piece(split + 1u) * p.steps;
-            for (var s = first_piece(split) * p.steps; s < end; s = s + 1u) {
+            let end = first_segment(split + 1u) * p.steps;
+            for (var s = first_segment(split) * p.steps; s < end; s = s + 1u) {
                 for (var w = 0u; w < 2u; w = w + 1u) {
                     let word = mask_word(group, s, chain / 2u * 2u + w) >> (chain & 1u);
                     for (var i = 0u; i < 16u; i = i + 1u) {
@@ -107,7 +108,7 @@ fn store_quad(group: u32, r: u32, j: u32, x: vec4<f32>) {
     }
 }
 
-// keep writes the value of a chain's position i to a team's tile, of rows from `row` on and columns from `col` on.
+// keep writes the value of a chain's position i to a team's tile, whose first row in A is `row` and first column `col`.
 fn keep(to: u32, chain: u32, i: u32, x: f32, row: u32, col: u32) {
     let k = 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain >> 1u) & 3u);
     let r = 16u * (i >> 2u) + 8u * (i & 1u) + (chain >> 3u);
@@ -144,11 +145,11 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
     let slice = me % 16u / width;
     let rows = me / 16u * {{.ROWS}}u;
     let j = base + me % width * 4u;
-    let column = min(j, p.ldb - 4u); // past the last column anything may be read
+    let column = min(j, p.ldb - 4u); // columns past the last are never stored
 {{range $r := .ROWS}}
     var acc{{$r}} = vec4<f32>();{{end}}
 
-    let most = (p.pieces + p.splits - 1u) / p.splits * p.steps * 2u; // words of a part
+    let most = (p.segments + p.splits - 1u) / p.splits * p.steps * 2u; // words of the longest split
     for (var round = 0u; round < p.splits; round = round + shares) {
         let split = round + share;
         var words = 0u;
@@ -157,13 +158,13 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
         var end = 0u; // the stream's last value
         if (works && split < p.splits) {
             let stream = group * p.splits + split;
-            begin = first_piece(split) * p.steps;
-            words = first_piece(split + 1u) * p.steps * 2u - 2u * begin;
+            begin = first_segment(split) * p.steps;
+            words = first_segment(split + 1u) * p.steps * 2u - 2u * begin;
             next = 64u * index[stream] + me;
             end = 64u * index[stream + 1u] - min(1u, 64u * index[stream + 1u]);
         }
-        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it. All
-        // positions read, needed or not, so that none waits for another.
+        // While a word is multiplied, the values of the next word are loaded, and the mask of the one after it. All
+        // positions are loaded, needed or not, so that no load waits for another.
         var bits = 0u;
         if (words > 0u) { bits = mask_word(group, begin, me / 2u * 2u) >> (me & 1u); }
 {{range $i := .POSITIONS}}
@@ -197,7 +198,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
         }
     }
 
-    // One row follows the other, and all move up, so that the code is small.
+    // Rows are stored one after the other, always from acc0, and the others move up: so the code is small.
     let row = group * 64u + rows;
     for (var r = 0u; r < {{.ROWS}}u; r = r + 1u) {
         var x = acc0;

@@ -1,27 +1,26 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams of many rows, f16 or bf16, sums in f32,
 // on compute capability 9.0. Layout Places multiplies on mma.m16n8k16, layout Pairs (PAIRS) on mma.sp.m16n8k32.
 // Tile: as kernel.cu: a cluster computes (64·p.each × COLS), a consumer warp one stream.
-// Data movement: B_PRODUCERS producer warps load B into shared memory, a stage of as many rows as a piece of a stream
-// has columns, for all consumer warps of a split. A_PRODUCERS producer warps load some of the streams (producer.cuh);
-// the other consumer warps load their own. REMAINDER_WARPS warps add the COO remainder at the same time.
+// Data movement: B_PRODUCERS producer warps load B into shared memory for all consumer warps of a split. A stage has as
+// many rows of B as a segment of a stream has columns. A_PRODUCERS producer warps load some of the streams
+// (producer.cuh); the other consumer warps load their own. REMAINDER_WARPS warps add the COO remainder meanwhile.
 // Bound by: instructions that expand the masks, then the bytes of A.
 // Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), BUFFER_BYTES, PAIRS, B_SPLITS, B_BYTES,
 // B_STAGES, B_PRODUCERS, A_PRODUCERS, REMAINDER_WARPS.
 
 #define B_ROWS STEP_COLS
-#define FIRST_PIECE(p, split) \
-    ((p).pieces * (split) / \
-     (p).splits) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
+// first_segment in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
+#define FIRST_SEGMENT(p, split) ((p).segments * (split) / (p).splits)
 #include "pairs.cuh"
 #include "remainder.cuh"
 #include "warp.cuh"
 #include "producer.cuh"
 
-// Staged is the rows of B that producer warps load, as a source of Warp::multiply.
+// Staged provides the rows of B that producer warps load, as a source of Warp::multiply.
 struct Staged {
     const Panel &panel;
-    bool produced; // the producer of A loads the stream
-    u32 from, stage = 0, full = 0; // the lane's row of the first stage; the next stage, and the parity of its barrier
+    bool produced; // a producer warp loads the stream
+    u32 from, stage = 0, full = 0; // the lane's row in stage 0; the next stage, and its barrier's parity
 
     __device__ __forceinline__ Staged(const Panel &panel, bool produced) : panel(panel), produced(produced) {}
     __device__ __forceinline__ void begin(u32 lane) { from = panel.at + Warp::lane_row(lane); }
@@ -47,13 +46,13 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
     u32 buffers = shared_address(smem), panels = buffers + WARPS * BUFFER_BYTES, barriers = panels + B_SPLITS * B_BYTES,
         own = barriers + B_SPLITS * B_STAGES * 16;
     u32 first_split = rank * WARPS / p.each;
-    auto split_groups = [&](u32 q) { // of part q those that are this CTA's
+    auto split_groups = [&](u32 q) { // the number of groups of rows whose split q is this CTA's
         u32 lo = max(q * p.each, rank * WARPS),
             hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
         return q < p.splits && lo < hi ? hi - lo : 0;
     };
     bool straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;
-    if (lane == 0) { // a barrier's address is the same in a warp: one lane and few barriers each are fastest
+    if (lane == 0) { // (One lane of each warp, and few barriers each, are fastest.)
         if (warp < WARPS)
             for (int i = 0; i < 2 * MOST_SLOTS; i++) barrier_init(own + (warp * 2 * MOST_SLOTS + i) * 8, 1);
         for (u32 i = warp; i < B_SPLITS * 2 * B_STAGES; i += WARPS + B_PRODUCERS + A_PRODUCERS + REMAINDER_WARPS) {
@@ -64,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
     }
     __syncwarp();
     Index index(index_, p);
-    // The remainder is added concurrently where its warps have enough rows for it.
+    // Remainder warps add the remainder meanwhile, if they can hold the sums of all rows.
     bool concurrent = CLUSTER * REMAINDER_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
     bool streams = warp < WARPS && split < p.splits && group < p.groups;
     if (streams) {
@@ -80,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
         else w.multiply<1>(stream, source, lane);
         float *sums = (float *)(smem + warp * BUFFER_BYTES);
         w.write_sums(sums, lane);
-        if (!concurrent) { // each part some rows
+        if (!concurrent) { // each split adds the remainder of some rows
             u32 share = (GROUP_ROWS + p.splits - 1) / p.splits, end = min(share * split + share, GROUP_ROWS);
             launches_before();
             for (u32 r = share * split; r < end; r += 2 * After::TOGETHER) {
@@ -101,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
         __syncthreads();
         if (warp >= WARPS && warp < WARPS + B_PRODUCERS) {
             launches_before();
-            launches_after(); // the next launch may fetch its A now
+            launches_after(); // the next launch may load its A from here on
             u32 which = (warp - WARPS) * 32 / LANES + lane / LANES;
             produce(Panel(p, panels, barriers, which), b, p, first_split + which, col,
                     split_groups(first_split + which) > 0, straight, lane);
@@ -119,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
             remainder.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart,
                           min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
         }
-        __syncthreads(); // the stage buffers are done with
+        __syncthreads(); // the stage buffers are free: sums go there
         if (concurrent)
             remainder.write_sums<false>((float *)(smem + remainder_sums(warp - WARPS - B_PRODUCERS - A_PRODUCERS)),
                                         Aside::TOGETHER, ~0u, lane);

@@ -1,12 +1,13 @@
-// Stages of B that producer warps load to shared memory, for all consumer warps of a split. The including file defines
-// B_ROWS, the rows of B that a step multiplies, and FIRST_PIECE(p, part), the first piece of a split.
+// Stage buffers of B: producer warps load B into shared memory for all consumer warps of a split. The including file
+// defines B_ROWS, the rows of B that a step multiplies, and FIRST_SEGMENT(p, split), the first segment of a split.
 
 #pragma once
 #include "tiles.cuh"
 
-#define LANES (32 * B_PRODUCERS / B_SPLITS) // that load B of a split
+#define LANES (32 * B_PRODUCERS / B_SPLITS) // that load B for one split
 
-// remainder_sums is the offset of a remainder warp's sums in shared memory.
+// remainder_sums returns the offset of a remainder warp's sums in shared memory: behind a stream's sums if a stage
+// buffer has room for both, else behind everything else.
 __device__ __forceinline__ u32 remainder_sums(u32 number) {
     return BUFFER_BYTES >= 2 * SUMS
                ? number * BUFFER_BYTES + SUMS
@@ -14,7 +15,7 @@ __device__ __forceinline__ u32 remainder_sums(u32 number) {
                      number * SUMS;
 }
 
-// barrier_test tells whether the barrier's phase of this parity has ended.
+// barrier_test reports whether the barrier's phase of this parity has ended.
 __device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
     u32 r;
     asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
@@ -24,10 +25,10 @@ __device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
     return r;
 }
 
-// Panel is a part of B on its way through shared memory.
+// Panel is the stage buffers through which one split's rows of B pass.
 struct Panel {
-    u32 at, full, empty; // its stages, and their barriers
-    u32 stages, stage; // number, bytes
+    u32 at, full, empty; // addresses of the first stage, and of its barriers
+    u32 stages, stage; // how many; bytes of one
 
     __device__ __forceinline__ Panel(const Params &p, u32 at_, u32 barriers, u32 number) {
         stage = p.steps * B_ROWS * COLS * 2;
@@ -36,11 +37,12 @@ struct Panel {
     }
 };
 
-// produce: body of the producer warps of B, LANES lanes for each split. (With waits on the barriers in place of looks
-// and sleeps all other warps are slower.)
+// produce: body of the producer warps of B. LANES lanes load the B of each split; `any` says whether the split has
+// consumers in this CTA, `straight` whether one bulk copy can load a stage. (It tests barriers and sleeps, because
+// waiting at them slows down all other warps.)
 __device__ __forceinline__ void produce(const Panel &panel, const u16 *b, const Params &p, u32 split, u32 col, bool any,
                                         bool straight, u32 lane) {
-    u32 first = FIRST_PIECE(p, split), count = any ? FIRST_PIECE(p, split + 1) - first : 0, rows = p.steps * B_ROWS,
+    u32 first = FIRST_SEGMENT(p, split), count = any ? FIRST_SEGMENT(p, split + 1) - first : 0, rows = p.steps * B_ROWS,
         slot = 0, parity = 1, j = 0;
     u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
     bool in = col + 8 * c < p.ldb;

@@ -1,22 +1,22 @@
-// Taking values from a stage buffer in shared memory, as the bits of a mask say.
+// Taking values from a stage buffer in shared memory where a mask has bits.
 
 #pragma once
 #include "../include/units.cuh"
 
-// TAKE takes the next value of a chain, whose address is in register CHAIN, if MASK has BIT; its label is LABEL. (With
-// branches around the loads ptxas makes seven predicates of the mask with one instruction.)
+// TAKE: if MASK has BIT, load the value at the address in register CHAIN into TO and advance CHAIN by a row. LABEL is
+// its label. (Because of the branches, ptxas makes seven predicates of the mask with one instruction.)
 #define TAKE(LABEL, MASK, BIT, CHAIN, TO) \
     "and.b32 t, " MASK ", " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN \
     "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
 
-// BITS are the operands of asm for the bits of byte BYTE of a mask.
+// BITS are asm operands: the eight bits of byte BYTE of a mask.
 #define BITS(BYTE) \
     "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), \
         "n"(16u << (8 * BYTE)), "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE))
 
-// take reads the values of a 16×16 tile's 4 registers of A, by byte BYTE of a mask word: bit 2r + h says that half h of
-// register r takes the next value of chain h, which is at next[h] in shared memory. x[r] has the lower halves, x[4 + r]
-// the upper ones, each in its lower 16 bits.
+// take reads the 4 registers of A for a 16×16 tile. Bit 2r + h of byte BYTE of the mask says that half h of register r
+// takes the next value of chain h, whose address in shared memory is next[h]. x[r] becomes the lower half, x[4 + r] the
+// upper half, each in the lower 16 bits.
 template <int BYTE> __device__ __forceinline__ void take(u32 mask, u32 (&next)[2], u32 (&x)[8]) {
     // clang-format off
     asm volatile("{.reg .pred none; .reg .b32 t;\n"
@@ -34,7 +34,8 @@ template <int BYTE> __device__ __forceinline__ void take(u32 mask, u32 (&next)[2
     // clang-format on
 }
 
-// take_at is take for offsets from base; chain 1's values are 2 bytes behind chain 0's. What takes no value is NONE.
+// take_at is take with offsets from base. Values of chain 1 lie 2 bytes behind those of chain 0. A half that takes no
+// value becomes NONE.
 #define TAKE_AT(LABEL, BIT, CHAIN, OFF, TO) \
     "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 a, " CHAIN \
     ", %19; ld.shared.u16 " TO ", [a" OFF "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
@@ -56,8 +57,8 @@ __device__ __forceinline__ void take_at(u32 mask, u32 base, u32 (&next)[2], u32 
 }
 #undef TAKE_AT
 
-// take_word takes the values of a mask word, of four tiles, and has warp.add(i, x, b) multiply each by b; where its
-// chains, warp.next, go past the buffer's end they go back by wrap.
+// take_word takes the values of a mask word, for four tiles, and calls warp.add(i, x, b) to multiply each by b. The
+// offsets of the chains are warp.next; at the buffer's end they go back by wrap.
 template <u32 NONE, class W, class B>
 __device__ __forceinline__ void take_word(W &warp, u32 mask, u32 base, u32 wrap, const B &b) {
     u32(&next)[2] = warp.next;

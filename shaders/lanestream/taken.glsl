@@ -1,11 +1,10 @@
-// What the kernels on twins share: a lane's values, which lie in shared memory in rows of 64 words, words.v, and the
-// COO remainder. Needs
-// ../include/lanes.glsl.
+// What the kernels on twins share (twins.go; ../include/lanes.glsl, which this needs): taking a lane's values from
+// shared memory, words.v, where they lie in rows of 64 words; and the COO remainder.
 
 #define ROW_WORDS 64
 #include "take.glsl"
 
-// tileOfA takes chain h's share of tile i, 16×16: the first operand.
+// tileOfA takes, from chain h, a 16×16 tile of A by byte i of a mask word.
 OPERAND_A tileOfA(uint mask, uint i, uint h, inout uint from) {
     OPERAND_A x;
     [[unroll]] for (uint k = 0; k < 4; k++) {

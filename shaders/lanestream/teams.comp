@@ -1,12 +1,13 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for few columns, A (rows × cols) as lane streams, f16, sums in f32, on
 // cooperative matrices of a known lane layout (../include/lanes.glsl): staged.cu for Vulkan.
-// Tile: a workgroup of SUBS subgroups computes (64·p.each × 8·TILES): a subgroup takes a stream, or every n-th where a
-// group has more. Partial sums of a group's streams are added in order at the end.
-// Data movement: shared memory holds the pieces of values that a step may read from, one behind the other, and with
-// STAGE_B a step's rows of B. The next piece, mask and rows of B are prefetched to registers, and after a piece all
-// move to the front: so shared memory has room for many subgroups. Operand A is made as in kernel.cu. Of B lane (g, q)
-// takes columns TILES·g and on of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of tile i is column
-// TILES·g + i of the workgroup's.
+// Tile: a workgroup of SUBS subgroups computes (64·p.each × 8·TILES). Each subgroup takes a stream of a group, or every
+// n-th stream if the group has more than its subgroups. Partial sums of a group's streams are added in order at the
+// end.
+// Data movement: shared memory holds, for each subgroup, the segments of values that a step may read from, one behind
+// the other, and with STAGE_B a step's rows of B. The next segment, mask and rows of B are prefetched to registers, and
+// after a segment all move to the front: this needs little shared memory, which leaves room for many subgroups. Operand
+// A is made as in kernel.cu. Lane 4g + q has columns TILES·g to TILES·g + TILES - 1 of B, so that column g of tile i is
+// column TILES·g + i of the workgroup's; it has rows q, q + 4, q + 8 and q + 12 of each 16.
 // Bound by: instructions that expand the masks, then the bytes of A.
 
 #version 460
@@ -23,9 +24,9 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
 layout(constant_id = 2) const uint TILES = 1; // of 8 columns: 1, 2 or 4
-layout(constant_id = 3) const uint ROOM = 42; // rows of 128 bytes that a subgroup has in shared memory
-layout(constant_id = 4) const uint PIECE = 17; // rows of a piece, at most
-layout(constant_id = 5) const uint ROWS = 336; // of 128 bytes in shared memory: of all subgroups, or their sums
+layout(constant_id = 3) const uint ROOM = 42; // rows of 128 bytes of shared memory for each subgroup
+layout(constant_id = 4) const uint SEGMENT = 17; // rows of values of a segment, at most
+layout(constant_id = 5) const uint ROWS = 336; // rows of 128 bytes of shared memory: all subgroups', or their sums
 layout(constant_id = 6) const bool STAGE_B = true; // B goes through shared memory
 
 #define ELEM F16
@@ -36,7 +37,7 @@ layout(constant_id = 6) const bool STAGE_B = true; // B goes through shared memo
 shared Words_ { uint v[ROWS * 32]; }
 words;
 shared Octets_ { uvec4 v[ROWS * 8]; }
-octets; // the same
+octets; // the same memory
 shared Twins_ { uvec2 v[ROWS * 16]; }
 twins;
 shared Halves_ { float16_t v[ROWS * 64]; }
@@ -45,11 +46,11 @@ halves;
 
 const uint WIDE = 8 * TILES;
 const uint PITCH = WIDE + 4; // of a row of sums in shared memory
-const uint BANDS = TILES; // of a group's rows, whose sums are in shared memory one after the other
+const uint BANDS = TILES; // of a group's rows: shared memory has room for the sums of one band at a time
 const uint BAND = GROUP_ROWS / BANDS;
 const uint SUM_WORDS = BAND * PITCH;
 
-SUM sums[4 * TILES]; // of 16 rows each
+SUM sums[4 * TILES]; // sums[i·TILES + t]: the i-th 16 rows, tile t
 
 uint lane() { return gl_SubgroupInvocationID; }
 uint room() { return gl_SubgroupID * ROOM; } // the subgroup's first row of 128 bytes
@@ -59,29 +60,30 @@ void sync() {
     subgroupBarrier();
 }
 
-uint pieceRows; // of values
-uint octet, last; // where the lane reads the stream's first piece, and the last octet that there is
-const uint LOADS = (PIECE + 3) / 4; // octets of a piece for each lane
-uvec4 lookahead[LOADS]; // the next piece's
+uint segmentRows; // rows of values of a segment
+uint octet, last; // the lane's first octet of the stream's values; the last octet of all values
+const uint LOADS = (SEGMENT + 3) / 4; // octets of a segment that each lane loads
+uvec4 lookahead[LOADS]; // those of the next segment
 
-// fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
+// fetch starts loading segment j if it is due. All lanes load, needed or not, because the compiler waits for loads at
+// the end of a branch.
 void fetch(uint j, bool due) {
-    uint from = due ? octet + j * pieceRows * 8 : last;
+    uint from = due ? octet + j * segmentRows * 8 : last;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
-// keep puts the piece that was fetched behind others of the subgroup.
+// keep writes the segment that was loaded behind `others` segments of the subgroup.
 void keep(uint others) {
-    uint n = pieceRows * 8, to = room() * 8 + lane() + others * n;
+    uint n = segmentRows * 8, to = room() * 8 + lane() + others * n;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
-// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Lanes read
-// past a piece too; the table sees to it that there is shared memory.
+// move drops the first segment: it moves the others to the front, and writes the one that was loaded behind them. Lanes
+// also read past the last segment; the table provides enough shared memory for that.
 void move() {
-    uint n = pieceRows * 8, to = room() * 8 + lane();
+    uint n = segmentRows * 8, to = room() * 8 + lane();
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[LOADS];
         [[unroll]] for (uint i = 0; i < LOADS; i++)
@@ -94,11 +96,11 @@ void move() {
         if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
-uvec4 aheadOfB[TILES]; // the next step's 32 rows of B, row by row
+uvec4 aheadOfB[TILES]; // the next step's 32 rows of B, row by row: the lane's octets
 
-// fetchB starts loading B's rows from `row` on, and columns from `col` on. Rows past the last are the last: A has zeros
-// there. Columns past the leading dimension are its last; they are never stored. The table sees to it that B has less
-// than 2^31 elements.
+// fetchB starts loading B's rows from `row` on, and columns from `col` on. Rows past the last are read as the last one:
+// A has zeros there. Columns past the leading dimension are read as its last ones; they are never stored. launch
+// refuses a B of 2^31 elements or more.
 void fetchB(uint row, uint col) {
     [[unroll]] for (uint i = 0; i < TILES; i++) {
         uint e = i * 32 + lane();
@@ -107,6 +109,7 @@ void fetchB(uint row, uint col) {
     }
 }
 
+// tileOfB returns the first octet of the subgroup's rows of B in shared memory.
 uint tileOfB() { return (room() + ROOM) * 8 - 32 * TILES; } // octets
 
 void keepB() {
@@ -114,14 +117,14 @@ void keepB() {
         octets.v[tileOfB() + i * 32 + lane()] = aheadOfB[i];
 }
 
-// B's rows for a word of the mask, 16 columns of A: the lane's columns of four of them.
+// Columns is the lane's elements of B for one word of the mask (16 columns of A): four rows, its TILES columns.
 struct Columns {
     uvec2 row[4];
 };
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer Singles { float16_t v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Doubles { uint v[]; };
 
-// stagedRows reads rows q, q + 4, q + 8 and q + 12 of word w.
+// stagedRows reads rows q, q + 4, q + 8 and q + 12 of word w from shared memory.
 Columns stagedRows(uint w) {
     Columns c;
     uint first = tileOfB() * 8 + (lane() & 3u) * WIDE + TILES * (lane() >> 2); // elements
@@ -134,7 +137,7 @@ Columns stagedRows(uint w) {
     return c;
 }
 
-// rowsOfB reads rows `row` to row + 12 by fours, from column col on.
+// rowsOfB reads rows row, row + 4, row + 8 and row + 12 from memory, columns from col on.
 Columns rowsOfB(uint row, uint col) {
     Columns c;
     [[unroll]] for (uint i = 0; i < 4; i++) {
@@ -146,7 +149,7 @@ Columns rowsOfB(uint row, uint col) {
     return c;
 }
 
-// operandOfB returns tile i of 8 columns.
+// operandOfB returns operand B for tile i.
 OPERAND_B operandOfB(Columns c, uint i) {
     OPERAND_B y;
     [[unroll]] for (uint k = 0; k < 4; k++) {
@@ -156,7 +159,7 @@ OPERAND_B operandOfB(Columns c, uint i) {
     return y;
 }
 
-// word multiplies 16 columns of A.
+// word multiplies 16 columns of A. `from` has the numbers of the next words of the lane's two chains.
 void word(uint mask, inout uvec2 from, Columns c) {
     OPERAND_B y[TILES];
     [[unroll]] for (uint t = 0; t < TILES; t++)
@@ -168,13 +171,13 @@ void word(uint mask, inout uvec2 from, Columns c) {
     }
 }
 
-// multiply adds a stream's product. col is the first column of B.
+// multiply adds the product of one stream. col is the workgroup's first column.
 void multiply(uint group, uint split, uint col) {
-    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
-         steps = firstPiece(split + 1) * p.steps - first;
+    uint stream = group * p.splits + split, first = firstSegment(split) * p.steps,
+         steps = firstSegment(split + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + lane(), last = max(rowAt(streams()) * 8, 1) - 1;
-    pieceRows = pieceRowsAt(stream);
+    segmentRows = segmentRowsAt(stream);
     Pairs masks = Pairs(maskAt(group, first));
     uint place = first * STEP_COLS, q = lane() & 3u, mine = col + TILES * (lane() >> 2);
     mine = mine < p.ldb ? mine : 0;
@@ -192,7 +195,7 @@ void multiply(uint group, uint split, uint col) {
     uvec2 from = uvec2(room() * 32 + lane());
     [[dont_unroll]] for (uint s = 1, n = 0, j = p.window; s <= steps; s++) {
         uint next = min(s, steps - 1);
-        bool due = n + 1 == p.steps; // the next piece, behind this step
+        bool due = n + 1 == p.steps; // this step is the last of its segment
         fetch(j, due);
         uvec2 ahead_ = masks.v[next * 32 + lane()];
         if (STAGE_B) {
@@ -214,13 +217,13 @@ void multiply(uint group, uint split, uint col) {
             n = 0;
             j++;
             move();
-            from -= pieceRows * 32;
+            from -= segmentRows * 32;
         }
         sync();
     }
 }
 
-// writeSums stores the sums of a band of rows to shared memory.
+// writeSums writes the sums of a band of rows to shared memory.
 void writeSums(uint band) {
     uint g = lane() >> 2, t = lane() & 3u, to = gl_SubgroupID * SUM_WORDS;
     [[unroll]] for (uint i = 0; i < 4; i++) {
@@ -233,7 +236,8 @@ void writeSums(uint band) {
     sync();
 }
 
-// addRemainders adds a share of a band's COO remainder: TILES lanes a row, each with 8 columns.
+// addRemainders adds this subgroup's share of a band's COO remainder to its sums in shared memory. TILES lanes work on
+// a row, each with 8 columns.
 void addRemainders(uint first, uint share, uint shares, uint base) {
     uint to = lane() % TILES * 8;
     for (uint r = lane() / TILES; r < BAND; r += 32 / TILES) {
@@ -248,7 +252,7 @@ void addRemainders(uint first, uint share, uint shares, uint base) {
     }
 }
 
-// store adds up a band of each group, part after part, and stores it.
+// store adds the partial sums of a band of each group, in the order of K, and stores them in C.
 void store(uint first, uint band, uint shares, uint base) {
     for (uint i = gl_LocalInvocationIndex; i < p.each * BAND * (WIDE / 4); i += 32 * SUBS) {
         uint of = i / (BAND * (WIDE / 4)), r = i / (WIDE / 4) % BAND, to = i % (WIDE / 4) * 4, j = base + to;

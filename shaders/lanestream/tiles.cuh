@@ -1,4 +1,4 @@
-// Tiles of 8 columns of B and C, of which there are COLS, in shared memory.
+// What kernels on COLS columns share. They process the columns in tiles of 8.
 
 #pragma once
 #include "../include/launches.cuh"
@@ -6,10 +6,10 @@
 
 #define TILES (COLS / 8)
 #define PITCH (COLS + 4) // of a row of sums in shared memory
-#define SUMS (GROUP_ROWS * PITCH * 4) // bytes of a group's sums
+#define SUMS (GROUP_ROWS * PITCH * 4) // bytes of the partial sums of a group of rows
 
-// write_sum_pairs writes a warp's sums to shared memory: of row 8h of the i-th 16 rows and tile t of the columns a lane
-// has pair.
+// write_sum_pairs writes a warp's sums to shared memory. pair(i, t, h) returns the lane's two sums in row lane / 4 + 8h
+// of the i-th 16 rows and tile t of the columns.
 template <class F> __device__ __forceinline__ void write_sum_pairs(float *sums, u32 lane, F pair) {
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -21,18 +21,18 @@ template <class F> __device__ __forceinline__ void write_sum_pairs(float *sums, 
     __syncwarp();
 }
 
-// swizzled returns where chunk c (of 8 columns) of row k lies in its row.
+// swizzled returns where chunk c (of 8 columns) of row k lies within its row of B, in bytes.
 __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
     return TILES == 1 ? 0 : TILES == 2 ? (c ^ (k >> 2 & 1)) * 16 : (c ^ (k >> 1 & 3)) * 16;
 }
 
-// cluster_exit waits for the cluster's blocks, without an order of writes.
+// cluster_exit waits for all CTAs of the cluster. It does not order their writes.
 __device__ __forceinline__ void cluster_exit() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 }
 
-// add_splits adds to x the partial sums of the cluster's warps of group `of`, each where its buffer was, from the start
-// of shared memory on: row r, four columns from `at`, in the order of K.
+// add_splits adds to x the partial sums of group `of` of the cluster, in the order of K: those of row r and the four
+// columns from `at` on. Each warp has left its partial sums at the start of its stage buffer.
 __device__ __forceinline__ void add_splits(float4 &x, const unsigned char *smem, u32 of, u32 r, u32 at,
                                            const Params &p) {
     for (u32 q = of, end = p.splits * p.each; q < end; q += 4 * p.each) {
@@ -52,6 +52,7 @@ __device__ __forceinline__ void add_splits(float4 &x, const unsigned char *smem,
         for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
     }
 }
+// added returns the total of the partial sums.
 __device__ __forceinline__ float4 added(const unsigned char *smem, u32 of, u32 r, u32 at, const Params &p) {
     float4 x = make_float4(0, 0, 0, 0);
     add_splits(x, smem, of, r, at, p);

@@ -1,11 +1,13 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for few columns, A (rows × cols) as streams of twins (twins.go), f16,
 // sums in f32, on cooperative matrices of a known lane layout (../include/lanes.glsl).
-// Tile: a workgroup of SUBS subgroups computes (64·p.each × 8·TILES): a subgroup takes a stream, or every n-th where a
-// group has more. Partial sums of a group's streams are added in order at the end.
-// Data movement: shared memory holds the two pieces of values that a step may read from. The next piece, mask and rows
-// of B are prefetched to registers, and after a piece both move to the front: so shared memory has room for many
-// subgroups. A value is a register of operand A, taken by one predicated load. Of B lane (g, q) takes columns TILES·g
-// and on, so that column g of tile i is column TILES·g + i of the workgroup's.
+// Tile: a workgroup of SUBS subgroups computes (64·p.each × 8·TILES). Each subgroup takes a stream of a group, or every
+// n-th stream if the group has more than its subgroups. Partial sums of a group's streams are added in order at the
+// end.
+// Data movement: shared memory holds, for each subgroup, the two segments of values that a step may read from. The next
+// segment, mask and rows of B are prefetched to registers, and after a segment all move to the front: this needs little
+// shared memory, which leaves room for many subgroups. A value is a whole register of operand A, taken by one
+// predicated load. Lane 4g + q has columns TILES·g to TILES·g + TILES - 1 of B, so that column g of tile i is column
+// TILES·g + i of the workgroup's.
 // Bound by: instructions that expand the masks, then the bytes of A.
 
 #version 460
@@ -22,9 +24,9 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
 layout(constant_id = 2) const uint TILES = 1; // of 8 columns: 1, 2 or 4
-layout(constant_id = 3) const uint ROOM = 24; // rows of 256 bytes that a subgroup has in shared memory
-layout(constant_id = 4) const uint PIECE = 12; // rows of a piece, at most
-layout(constant_id = 5) const uint ROWS = 336; // of 128 bytes in shared memory: of all subgroups, or their sums
+layout(constant_id = 3) const uint ROOM = 24; // rows of 256 bytes of shared memory for each subgroup
+layout(constant_id = 4) const uint SEGMENT = 12; // rows of values of a segment, at most
+layout(constant_id = 5) const uint ROWS = 336; // rows of 128 bytes of shared memory: all subgroups', or their sums
 
 #define ELEM F16
 #include "lanestream.glsl"
@@ -34,16 +36,16 @@ layout(constant_id = 5) const uint ROWS = 336; // of 128 bytes in shared memory:
 shared Words_ { uint v[ROWS * 32]; }
 words;
 shared Octets_ { uvec4 v[ROWS * 8]; }
-octets; // the same
+octets; // the same memory
 #include "taken.glsl"
 
 const uint WIDE = 8 * TILES;
 const uint PITCH = WIDE + 4; // of a row of sums in shared memory
-const uint BANDS = TILES; // of a group's rows, whose sums are in shared memory one after the other
+const uint BANDS = TILES; // of a group's rows: shared memory has room for the sums of one band at a time
 const uint BAND = GROUP_ROWS / BANDS;
 const uint SUM_WORDS = BAND * PITCH;
 
-SUM sums[4 * TILES]; // of 16 rows each
+SUM sums[4 * TILES]; // sums[i·TILES + t]: the i-th 16 rows, tile t
 
 uint lane() { return gl_SubgroupInvocationID; }
 uint room() { return gl_SubgroupID * ROOM; } // the subgroup's first row of 256 bytes
@@ -53,29 +55,30 @@ void sync() {
     subgroupBarrier();
 }
 
-uint pieceRows; // of values
-uint octet, last; // where the lane reads the stream's first piece, and the last octet that there is
-const uint LOADS = (PIECE + 1) / 2; // octets of a piece for each lane
-uvec4 lookahead[LOADS]; // the next piece's
+uint segmentRows; // rows of values of a segment
+uint octet, last; // the lane's first octet of the stream's values; the last octet of all values
+const uint LOADS = (SEGMENT + 1) / 2; // octets of a segment that each lane loads
+uvec4 lookahead[LOADS]; // those of the next segment
 
-// fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
+// fetch starts loading segment j if it is due. All lanes load, needed or not, because the compiler waits for loads at
+// the end of a branch.
 void fetch(uint j, bool due) {
-    uint from = due ? octet + j * pieceRows * 16 : last;
+    uint from = due ? octet + j * segmentRows * 16 : last;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
-// keep puts the piece that was fetched behind others of the subgroup.
+// keep writes the segment that was loaded behind `others` segments of the subgroup.
 void keep(uint others) {
-    uint n = pieceRows * 16, to = room() * 16 + lane() + others * n;
+    uint n = segmentRows * 16, to = room() * 16 + lane() + others * n;
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
-// move puts the second piece where the first one was, and the one that was fetched behind it. Lanes read past a piece
-// too; the table sees to it that there is shared memory.
+// move drops the first segment: it moves the second to the front, and writes the one that was loaded behind it. Lanes
+// also read past the last segment; the table provides enough shared memory for that.
 void move() {
-    uint n = pieceRows * 16, to = room() * 16 + lane();
+    uint n = segmentRows * 16, to = room() * 16 + lane();
     uvec4 x[LOADS];
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         x[i] = octets.v[to + n + i * 32];
@@ -86,18 +89,19 @@ void move() {
         if (i * 32 + lane() < n) octets.v[to + i * 32] = lookahead[i];
 }
 
-// B's rows for a step: the lane's columns of eight, which are 16·k + 8·h + 2·q + e for chain h of lane (g, q), as
-// number 4·h + 2·k + e.
+// Columns is the lane's elements of B for a step: its TILES columns of eight rows. Row 4·h + 2·k + e of these is row
+// 16·k + 8·h + 2·q + e of B's, which chain h of lane 4g + q needs.
 struct Columns {
     uvec2 row[8];
 };
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer Singles { float16_t v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Doubles { uint v[]; };
 
+// rowOf returns where row i of Columns is in B, from row 2·q of the step on.
 uint rowOf(uint i) { return 16 * (i >> 1 & 1u) + 8 * (i >> 2) + (i & 1u); }
 
-// rowsOfB reads them from row `row` and column col on. Rows past the last are the last: A has zeros there. The table
-// sees to it that B has less than 2^31 elements.
+// rowsOfB reads a lane's rows and columns; `row` is the step's row 2·q, `col` the lane's first column. Rows past the
+// last are read as the last one: A has zeros there. launch refuses a B of 2^31 elements or more.
 Columns rowsOfB(uint row, uint col) {
     Columns c;
     [[unroll]] for (uint i = 0; i < 8; i++) {
@@ -109,7 +113,7 @@ Columns rowsOfB(uint row, uint col) {
     return c;
 }
 
-// operandOfB returns tile t of 8 columns, for chain h.
+// operandOfB returns operand B for tile t and chain h.
 OPERAND_B operandOfB(Columns c, uint h, uint t) {
     OPERAND_B y;
     [[unroll]] for (uint k = 0; k < 4; k++) {
@@ -119,7 +123,7 @@ OPERAND_B operandOfB(Columns c, uint h, uint t) {
     return y;
 }
 
-// word multiplies 32 columns of A.
+// word multiplies 32 columns of A. `from` has the numbers of the next words of the lane's two chains.
 void word(uint mask, inout uvec2 from, Columns c) {
     OPERAND_B y[2 * TILES];
     [[unroll]] for (uint t = 0; t < TILES; t++)
@@ -133,13 +137,13 @@ void word(uint mask, inout uvec2 from, Columns c) {
     }
 }
 
-// multiply adds a stream's product. col is the first column of B.
+// multiply adds the product of one stream. col is the workgroup's first column.
 void multiply(uint group, uint split, uint col) {
-    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
-         steps = firstPiece(split + 1) * p.steps - first;
+    uint stream = group * p.splits + split, first = firstSegment(split) * p.steps,
+         steps = firstSegment(split + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 16 + lane(), last = max(rowAt(streams()) * 16, 1) - 1;
-    pieceRows = pieceRowsAt(stream);
+    segmentRows = segmentRowsAt(stream);
     Words masks = Words(maskAt(group, first));
     uint place = first * STEP_COLS, q = lane() & 3u, mine = col + TILES * (lane() >> 2);
     mine = mine < p.ldb ? mine : 0;
@@ -154,7 +158,7 @@ void multiply(uint group, uint split, uint col) {
     uvec2 from = uvec2(room() * 64 + lane(), room() * 64 + 32 + lane());
     [[dont_unroll]] for (uint s = 1, n = 0, j = 2; s <= steps; s++) {
         uint next = min(s, steps - 1);
-        bool due = n + 1 == p.steps; // the next piece, behind this step
+        bool due = n + 1 == p.steps; // this step is the last of its segment
         fetch(j, due);
         uint ahead_ = masks.v[next * 32 + lane()];
         word(bits, from, c);
@@ -166,13 +170,13 @@ void multiply(uint group, uint split, uint col) {
             n = 0;
             j++;
             move();
-            from -= pieceRows * 64;
+            from -= segmentRows * 64;
         }
         sync();
     }
 }
 
-// writeSums stores the sums of a band of rows to shared memory.
+// writeSums writes the sums of a band of rows to shared memory.
 void writeSums(uint band) {
     uint g = lane() >> 2, t = lane() & 3u, to = gl_SubgroupID * SUM_WORDS;
     [[unroll]] for (uint i = 0; i < 4; i++) {
@@ -185,7 +189,8 @@ void writeSums(uint band) {
     sync();
 }
 
-// addRemainders adds a share of a band's COO remainder: TILES lanes a row, each with 8 columns.
+// addRemainders adds this subgroup's share of a band's COO remainder to its sums in shared memory. TILES lanes work on
+// a row, each with 8 columns.
 void addRemainders(uint first, uint share, uint shares, uint base) {
     uint to = lane() % TILES * 8;
     for (uint r = lane() / TILES; r < BAND; r += 32 / TILES) {
@@ -200,7 +205,7 @@ void addRemainders(uint first, uint share, uint shares, uint base) {
     }
 }
 
-// store adds up a band of each group, part after part, and stores it.
+// store adds the partial sums of a band of each group, in the order of K, and stores them in C.
 void store(uint first, uint band, uint shares, uint base) {
     for (uint i = gl_LocalInvocationIndex; i < p.each * BAND * (WIDE / 4); i += 32 * SUBS) {
         uint of = i / (BAND * (WIDE / 4)), r = i / (WIDE / 4) % BAND, to = i % (WIDE / 4) * 4, j = base + to;

@@ -1,27 +1,28 @@
-// What is different for streams of twins, see twins.go: a value is a word of two neighbouring columns of a row, in each
-// row of values those of the lanes' first chains come before those of the second ones; a step is one word of the mask
-// for each lane, 32 columns.
+// The differences of streams of twins (twins.go). A value is a word: two neighbouring columns of a row. In each row of
+// values the lanes' first chains come before all second chains. A step, 32 columns, has one word of the mask for each
+// lane.
 
-// maskAt is the address of the mask of a group from a step on.
-uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 128); }
+// maskAt returns the address of a group's mask from a step on.
+uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.segments * p.steps + step, 128); }
 
-// storedTwins tells which halves of a value are entries. value counts from row `row` of values on, 64 a row.
+// storedTwins returns two bits: which halves of a value are entries. It is value number `value` counted from row `row`
+// of values on, 64 a row.
 uint storedTwins(uint row, uint value) {
     uvec2 words = at(at(remainderCols(), remainderAt(p.rows), 4), row, CHAINS / 4);
     return Words(words).v[value >> 4] >> 2 * (value & 15u) & 3u;
 }
-
-// entries returns the sum of row r of a group's entries times column j of B.
+// entries returns an output computed from the entries alone: the sum over row r of a group times column j of B. entries
+// returns the sum of row r of a group's entries times column j of B.
 float entries(uint group, uint r, uint j) {
     Terms sum = Terms(0, 0);
-    uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions but for bit 1
+    uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions, without their bit 1
     for (uint split = 0; split < p.splits; split++) {
         uint row = rowAt(group * p.splits + split);
         uvec2 values = at(uvec2(p.values), row, CHAINS * 4);
         for (uint lane = 4 * (r & 7u); lane < 4 * (r & 7u) + 4; lane++)
             for (uint chain = 0; chain < 2; chain++) {
                 uint value = 32 * chain + lane;
-                for (uint s = firstPiece(split) * p.steps; s < firstPiece(split + 1) * p.steps; s++) {
+                for (uint s = firstSegment(split) * p.steps; s < firstSegment(split + 1) * p.steps; s++) {
                     uint word = Words(maskAt(group, s)).v[lane] >> chain;
                     for (uint i = 0; i < 16; i++) {
                         if ((word >> 2 * i & 1u) == 0) continue;

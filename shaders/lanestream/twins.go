@@ -1,12 +1,12 @@
-// Streams of twins, for twins.comp and twinwide.comp: values are words of two neighbouring columns of a row. One or
-// both are entries. Each makes a register of the operand, so that half as many are taken as there are places, with half
-// as many bits of a mask.
+// Streams of twins, for twins.comp and twinwide.comp. A twin is two neighbouring columns of a row with one entry or
+// two. It is one value of the stream, a word, which fills a register of the fragment. That takes half as many loads as
+// single places, and a mask of half as many bits.
 //
-// It is layout Places of package formats/lanestream, of a matrix of twins. A step's mask is one word for each lane and
-// 16 columns of twins, and in each row of values those of the lanes' first chains come before those of the second ones.
-// Two bits for each value say which halves are entries. The COO remainder has entries of the matrix itself. Steps of
-// the encoder have two words; where segments of one word are wanted, so that they take less shared memory, the second
-// one is left empty and not stored.
+// The streams are layout Places of package formats/lanestream, for a matrix whose elements are twins. A step's mask has
+// one word for each lane and 16 columns of twins. In each row of values the lanes' first chains come before all second
+// chains. Two bits for each value say which halves are entries. The COO remainder has entries of the matrix itself. A
+// step of the encoder has two words of mask for each lane. If segments of one word are wanted, because they take less
+// shared memory, the second word is left empty and not stored.
 
 package lanestream
 
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -29,40 +30,40 @@ const (
 	wordTwins = twinCols / 2 // twins of it
 )
 
-// twinKind is the kernels for segments up to a number of rows of values. A multiprocessor's shared memory (on an H200
-// 48 KB for all its workgroups) limits the subgroups that it has at a time.
+// twinKind is the kernels for segments of up to a number of rows of values. A multiprocessor's shared memory (48 KB for
+// all its workgroups on an H200) limits how many subgroups it has at a time.
 type twinKind struct {
-	piece uint32 // rows
-	subs  uint32 // subgroups of a workgroup
+	segment uint32 // rows
+	subs    uint32 // subgroups of a workgroup
 }
 
-// The kinds for up to 20 % of entries, and up to 11. With 16 subgroups there are no registers for the sums of 32
-// columns: these are done in two blocks.
-var shortTwins, longTwins = twinKind{piece: 6, subs: 16}, twinKind{piece: 7, subs: 12}
+// shortTwins is for densities up to 20 %, longTwins for up to 11 %. With 16 subgroups there are no registers for the
+// sums of 32 columns: two workgroups compute them.
+var shortTwins, longTwins = twinKind{segment: 6, subs: 16}, twinKind{segment: 7, subs: 12}
 
-// room is the rows of values that a subgroup has in shared memory: two segments, and what lanes read past the second
-// one when it moves.
-func (k twinKind) room() uint32 { return max(2*k.piece, k.piece+2*spec.Ceil(k.piece, 2)) }
+// room returns the rows of values of a subgroup in shared memory: two segments, and the rows that lanes read past the
+// second one when it moves.
+func (k twinKind) room() uint32 { return max(2*k.segment, k.segment+2*spec.Ceil(k.segment, 2)) }
 
-// few is twins.comp.
+// few returns the variant of twins.comp.
 func (k twinKind) few(cols uint32) *spec.Variant {
 	tiles := cols / 8
 	all := k.subs * max(2*k.room(), lanestream.GroupRows*(cols+4)/tiles/32) // or sums
 	v := k.variant("twins.comp", "twins.spv", cols, 32*k.subs, all*128, []spec.Const{
 		{Name: "SUBS", ID: 1, Value: k.subs}, {Name: "TILES", ID: 2, Value: tiles}, {Name: "ROOM", ID: 3, Value: k.room()},
-		{Name: "PIECE", ID: 4, Value: k.piece},
+		{Name: "SEGMENT", ID: 4, Value: k.segment},
 		{Name: "ROWS", ID: 5, Value: all}, spec.Define("STREAMS", k.subs),
 	})
 	v.Tile = columns(rows, cols)
 	return lanesSizes(sizes{streams: k.subs, twins: k}).sized(v, twinsKind)
 }
 
-// wide is twinwide.comp.
+// wide returns the variant of twinwide.comp.
 func (k twinKind) wide() *spec.Variant {
 	const subs, cols = 4, 128
 	all := max(2*2*k.room()+twinCols*cols*2/128, subs*16*(64+4)*4/128)
 	v := k.variant("twinwide.comp", "twinwide.spv", cols, 32*subs, all*128, []spec.Const{
-		{Name: "ROOM", ID: 1, Value: k.room()}, {Name: "PIECE", ID: 2, Value: k.piece}, {Name: "ROWS", ID: 3, Value: all},
+		{Name: "ROOM", ID: 1, Value: k.room()}, {Name: "SEGMENT", ID: 2, Value: k.segment}, {Name: "ROWS", ID: 3, Value: all},
 		spec.Define("GROUPS", 2),
 	})
 	v.Tile = columns(2*rows, cols)
@@ -70,16 +71,16 @@ func (k twinKind) wide() *spec.Variant {
 }
 
 func (k twinKind) variant(source, blob string, cols, local, shared uint32, consts []spec.Const) *spec.Variant {
-	return spec.LanesVariant(fmt.Sprintf("vulkan_twins%d_n%d", k.piece, cols), local/32, shared, spec.Variant{
+	return spec.LanesVariant(fmt.Sprintf("vulkan_twins%d_n%d", k.segment, cols), local/32, shared, spec.Variant{
 		Consts: append([]spec.Const{
-			spec.Define("COLS", cols), spec.Define("TWINS", 1), spec.Define("MOST", k.piece),
-			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132), spec.Define("SHORT_PIECES", 1),
+			spec.Define("COLS", cols), spec.Define("TWINS", 1), spec.Define("MOST", k.segment),
+			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132), spec.Define("SHORT_SEGMENTS", 1),
 		}, consts...),
 		Unit: spec.Unit{Source: source, Blob: blob},
 	})
 }
 
-// twins is the variants, the narrowest of each kind first.
+// twins is the variants, of each kind the one with the fewest columns first.
 var twins = func() (vs []*spec.Variant) {
 	for _, k := range []twinKind{shortTwins, longTwins} {
 		for _, cols := range widths {
@@ -92,8 +93,7 @@ var twins = func() (vs []*spec.Variant) {
 	return vs
 }()
 
-// twinsFor returns the variant for a matrix and a number of columns. twins.comp takes B's elements by numbers below
-// 2^31.
+// twinsFor returns the variant for a matrix and a problem. twins.comp takes only a B of less than 2^31 elements.
 func twinsFor(v *spec.Variant, f *twinned, p spec.Problem) *spec.Variant {
 	n := p.N
 	if int64(p.K)*int64(p.LDB) >= 1<<31 {
@@ -110,17 +110,17 @@ func twinsFor(v *spec.Variant, f *twinned, p spec.Problem) *spec.Variant {
 	return v
 }
 
-// twinOptions say how twins are packed.
+// twinOptions are the options of packing twins.
 type twinOptions struct {
-	parts int // of a group of rows
-	words int // of the mask, for each step of the encoder: 1 or 2
-	steps int // of a segment
-	kind  twinKind
+	splits int // of a group of rows
+	words  int // of the mask, for each step of the encoder: 1 or 2
+	steps  int // of a segment
+	kind   twinKind
 }
 
-// twinOptionsFor returns the options that suit a matrix of these rows in which each element is an entry with this
-// probability: segments that just fit in a kind's shared memory, or nearly so. With more entries twins take more bytes
-// and shared memory than places save instructions.
+// twinOptionsFor returns the options for a matrix of these rows and this density, whose entries are spread evenly: its
+// segments just fit the shared memory of a kind, or nearly. It reports false for more entries, with which twins cost
+// more in bytes and shared memory than they save in instructions.
 func twinOptionsFor(rows int, density float64) (o twinOptions, ok bool) {
 	mean := wordTwins * density * (2 - density) // rows of values that a word takes
 	switch {
@@ -136,16 +136,16 @@ func twinOptionsFor(rows int, density float64) (o twinOptions, ok bool) {
 	return o.sharing(rows), true
 }
 
-// sharing sets the parts, so that the subgroups of a workgroup share the groups that it gets where every multiprocessor
-// of a large GPU has one.
+// sharing sets the splits: the subgroups of a workgroup, divided among the groups that it gets when every
+// multiprocessor of a large GPU has one workgroup.
 func (o twinOptions) sharing(rows int) twinOptions {
 	const multiprocessors = 132
 	each := max(1, spec.Ceil(spec.Ceil(rows, lanestream.GroupRows), multiprocessors))
-	o.parts = max(1, int(o.kind.subs)/min(int(o.kind.subs), each))
+	o.splits = max(1, int(o.kind.subs)/min(int(o.kind.subs), each))
 	return o
 }
 
-// packTwins packs a matrix of this density, or returns nil if places suit it better.
+// packTwins packs a matrix of this density, or returns nil if single places suit it better.
 func packTwins(a *formats.CSR[half.F16], density float64) (*spec.Packed, error) {
 	o, ok := twinOptionsFor(a.Rows, density)
 	if !ok {
@@ -158,43 +158,40 @@ func packTwins(a *formats.CSR[half.F16], density float64) (*spec.Packed, error) 
 	if err != nil {
 		return nil, err
 	}
-	const most = 16 // one of 16 entries may be in the COO remainder; else parts of the matrix are denser
-	if most*e.Format.(*twinned).rest > len(a.Val) {
+	const most = 16 // At most one of 16 entries is in the COO remainder, or the entries are not spread evenly.
+	if most*e.Format.(*twinned).remainder > len(a.Val) {
 		return nil, nil
 	}
 	return e, nil
 }
 
-// packTwinsWith packs a matrix.
+// packTwinsWith packs a matrix with options.
 func packTwinsWith(a *formats.CSR[half.F16], o twinOptions) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
 	t := gatherTwins(a, o.words)
-	most := int(o.kind.piece)
+	most := int(o.kind.segment)
 	m, err := lanestream.Encode(t.numbers, lanestream.Options{
-		Parts: o.parts, PieceSteps: o.steps, Window: 2, RingRows: 3 * (most + 2*o.steps), // see lanestream.MaxPieceRows
+		Splits: o.splits, SegmentSteps: o.steps, Window: 2, RingRows: 3 * (most + 2*o.steps), // see lanestream.MaxSegmentRows
 	})
 	if err != nil {
 		return nil, err
 	}
 	values, stored := t.valuesOf(m)
-	restPtr, restCol, rest := t.splitRest(m, o.words)
-	index := make([]uint32, 0, len(m.StreamPtr)+len(m.PieceRows)+len(restPtr)+len(restCol)+len(stored))
-	for _, x := range [][]uint32{m.StreamPtr, m.PieceRows, restPtr, restCol, stored} {
-		index = append(index, x...)
-	}
+	remainderPtr, remainderCol, remainder := t.splitRemainder(m, o.words)
+	index := slices.Concat(m.StreamPtr, m.SegmentRows, remainderPtr, remainderCol, stored)
 	f := newTwinned(a, o, m.Shape())
-	f.rest = len(rest)
+	f.remainder = len(remainder)
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Items: int64(m.Groups()), Format: f, Panel: rows,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index), spec.NewArray("mask", twinMask(m, o.words)),
-			spec.NewArray("values", append(backend.View[half.F16](backend.Bytes(values)), rest...)),
+			spec.NewArray("values", append(backend.View[half.F16](backend.Bytes(values)), remainder...)),
 		},
 		Stats: formats.Stats{
-			Slots: int64(2*len(values) + len(rest)), MACs: int64(f.shape.Groups*f.shape.Pieces*f.shape.PieceSteps)*twinCols*rows + int64(len(rest)),
-			Gathers: int64(f.shape.Groups)*int64(a.Cols) + int64(len(rest)), Staged: true,
+			Slots: int64(2*len(values) + len(remainder)), MACs: int64(f.shape.Groups*f.shape.Segments*f.shape.SegmentSteps)*twinCols*rows + int64(len(remainder)),
+			Gathers: int64(f.shape.Groups)*int64(a.Cols) + int64(len(remainder)), Staged: true,
 		},
 	}
 	e.Stats.StoredBytes = e.Bytes() - 4*int64(len(stored)) // read only where B is not finite
@@ -204,15 +201,15 @@ func packTwinsWith(a *formats.CSR[half.F16], o twinOptions) (*spec.Packed, error
 	return e, nil
 }
 
-// twinsOf is a matrix of twins: the pattern, whose values are the numbers of twins plus 1, and what these are.
+// twinsOf is a matrix of twins. The values of numbers are the twins' indices in values and has, plus 1.
 type twinsOf struct {
 	numbers *formats.CSR[float32]
 	values  []uint32
 	has     []uint8 // bit e: half e is an entry
 }
 
-// gatherTwins finds the twins of a matrix. Where the encoder is to leave the second word of a step empty, their columns
-// leave it out.
+// gatherTwins finds the twins of a matrix. If words is 1, it numbers their columns so that the second word of each step
+// is empty.
 func gatherTwins(a *formats.CSR[half.F16], words int) twinsOf {
 	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins,
 		RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
@@ -240,11 +237,11 @@ func gatherTwins(a *formats.CSR[half.F16], words int) twinsOf {
 	return t
 }
 
-// valuesOf returns the values in the order of the kernels, and which of their halves are entries.
+// valuesOf returns the values in the order of the kernels, and two bits for each that say which halves are entries.
 func (t *twinsOf) valuesOf(m *lanestream.Matrix[float32]) (values, stored []uint32) {
 	slots := m.Slots()
 	values, stored = make([]uint32, slots), make([]uint32, spec.Ceil(slots, 16))
-	const some = 1 << 16 // that are done at a time
+	const some = 1 << 16 // values of a share of the work
 	spec.Shares(slots, some, 0, func(first, last int) {
 		for to := first; to < last; to++ {
 			c := to % chains
@@ -257,7 +254,7 @@ func (t *twinsOf) valuesOf(m *lanestream.Matrix[float32]) (values, stored []uint
 	return values, stored
 }
 
-// twinMask returns the mask, word after word.
+// twinMask returns the mask in the order of the kernels: the first words of all lanes of a step, then the second ones.
 func twinMask(m *lanestream.Matrix[float32], words int) []uint32 {
 	const lanes = chains / 2
 	mask := make([]uint32, len(m.Mask)/2*words)
@@ -272,11 +269,11 @@ func twinMask(m *lanestream.Matrix[float32], words int) []uint32 {
 	return mask
 }
 
-// splitRest returns the remainder's entries, one by one.
-func (t *twinsOf) splitRest(m *lanestream.Matrix[float32], words int) (ptr, cols []uint32, values []half.F16) {
+// splitRemainder returns the COO remainder with single entries in place of twins.
+func (t *twinsOf) splitRemainder(m *lanestream.Matrix[float32], words int) (ptr, cols []uint32, values []half.F16) {
 	ptr = make([]uint32, m.Rows+1)
 	for i := range m.Rows {
-		at, numbers := m.Rest(i)
+		at, numbers := m.Remainder(i)
 		for k, c := range at {
 			if words == 1 {
 				c -= c / (2 * wordTwins) * wordTwins
@@ -293,19 +290,19 @@ func (t *twinsOf) splitRest(m *lanestream.Matrix[float32], words int) (ptr, cols
 	return ptr, cols, values
 }
 
-// twinned is a matrix as it was before it was packed as twins, and how it was: what new values take. Files do not hold
-// it.
+// twinned is a matrix before it was packed as twins, and the options of packing it. It is kept so that the matrix can
+// be packed again with new values. Files do not hold it.
 type twinned struct {
 	twinOptions
 	shape      lanestream.Shape // of the streams
-	rest       int              // entries of it
+	remainder  int              // entries of the COO remainder
 	rows, cols int
 	pattern    []uint32 // a bit for each element, ⌈cols/32⌉ words a row
 	values     []half.F16
 }
 
 func newTwinned(a *formats.CSR[half.F16], o twinOptions, s lanestream.Shape) *twinned {
-	s.PieceSteps *= o.words
+	s.SegmentSteps *= o.words
 	f := &twinned{twinOptions: o, shape: s, rows: a.Rows, cols: a.Cols, values: a.Val}
 	f.pattern = make([]uint32, a.Rows*f.stride())
 	spec.Shares(a.Rows, rows, 0, func(first, last int) {

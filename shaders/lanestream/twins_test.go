@@ -36,25 +36,25 @@ func entriesOf(t *testing.T, e *spec.Packed, most int) []float32 {
 	s := e.Format.(interface{ Shape() format.Shape }).Shape()
 	index, mask, values := backend.View[uint32](e.Arrays[0].Data), backend.View[uint32](e.Arrays[1].Data),
 		backend.View[half.F16](e.Arrays[2].Data)
-	streams := s.Groups * s.Parts
+	streams := s.Groups * s.Splits
 	tail := index[2*streams+1:]
 	stored := tail[e.Rows+1+int(tail[e.Rows]):]
 	got := make([]float32, e.Rows*e.Cols)
 	for st := range streams {
-		g, part, piece := st/s.Parts, st%s.Parts, int(index[streams+1+st])
-		if piece > most {
-			t.Fatalf("stream %d has segments of %d rows, more than %d", st, piece, most)
+		g, split, segment := st/s.Splits, st%s.Splits, int(index[streams+1+st])
+		if segment > most {
+			t.Fatalf("stream %d has segments of %d rows, more than %d", st, segment, most)
 		}
-		first, end := s.Pieces*part/s.Parts*s.PieceSteps, s.Pieces*(part+1)/s.Parts*s.PieceSteps
+		first, end := s.Segments*split/s.Splits*s.SegmentSteps, s.Segments*(split+1)/s.Splits*s.SegmentSteps
 		for chain := range 64 {
 			lane, h, at := chain%32, chain/32, 0
 			for w := first; w < end; w++ {
 				for i := range 16 {
-					if mask[(g*s.Pieces*s.PieceSteps+w)*32+lane]>>(2*i+h)&1 == 0 {
+					if mask[(g*s.Segments*s.SegmentSteps+w)*32+lane]>>(2*i+h)&1 == 0 {
 						continue
 					}
-					if j := (w - first) / s.PieceSteps; at < j*piece || at >= (j+2)*piece {
-						t.Fatalf("row %d is read with segment %d of %d rows", at, j, piece)
+					if j := (w - first) / s.SegmentSteps; at < j*segment || at >= (j+2)*segment {
+						t.Fatalf("row %d is read with segment %d of %d rows", at, j, segment)
 					}
 					row, col, value := 64*g+16*(i>>2)+8*(i&1)+lane/4, 32*w+2*(8*(i>>1&1)+4*h+lane%4), (int(index[st])+at)*64+chain
 					for half := range 2 {

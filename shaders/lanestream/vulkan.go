@@ -15,40 +15,39 @@ import (
 // gpuBlocks is the number of workgroups that a large GPU works on at a time.
 const gpuBlocks = 528
 
-// scalarTeams is the streams that a workgroup of the scalar kernels takes at a time, with 64 invocations each.
+// scalarTeams is the number of teams of 64 invocations in a workgroup of the scalar kernels. Each expands a stream.
 const scalarTeams = 4
 
-// scalarShared is their shared memory: 16 columns of 64 rows in f32 for each.
+// scalarShared is the shared memory of these: 16 columns of 64 rows in f32 for each team.
 const scalarShared = scalarTeams * 16 * lanestream.GroupRows * 4
 
-// expanded is the sizes of the portable variants, which take `streams` streams at a time (0: scalarTeams): matrices are
-// packed in as many streams a group as a large GPU has work for.
+// expanded returns the sizes of the variants that expand streams to dense tiles, `streams` streams at a time (0:
+// scalarTeams). Matrices are packed with enough streams for a large GPU.
 func expanded(streams uint32) sizes {
 	return sizes{packing: packing{warps: scalarTeams, cluster: 1}, ctas: gpuBlocks, streams: streams}
 }
 
-// expandedConsts are those sizes as constants.
+// expandedConsts returns these sizes as constants.
 func expandedConsts() []spec.Const {
 	return []spec.Const{spec.Define("WARPS", scalarTeams), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", gpuBlocks)}
 }
 
-// shortPiece and shortRows are the most rows of values of a segment, and of those that a step may read from, of a
-// matrix that is packed for teams.comp and half of whose elements or fewer are entries. A multiprocessor's shared
-// memory (on an H200 48 KB) limits the subgroups that it has at a time, so they are few. longRows is how many there are
-// of any matrix.
+// shortSegment is the most rows of values of a segment, and shortRows of the segments that a step may read from, in a
+// matrix of density up to a half that is packed for teams.comp. They are few because a multiprocessor's shared memory
+// (48 KB on an H200) limits how many subgroups it has at a time. longSegment and longRows are those of any matrix.
 const (
-	shortPiece = 17
-	shortRows  = 2 * shortPiece
+	shortSegment = 17
+	shortRows    = 2 * shortSegment
 )
 
-var longPiece, longRows = longest()
+var longSegment, longRows = longest()
 
-func longest() (piece, rows uint32) {
+func longest() (segment, rows uint32) {
 	for _, window := range []int{2, 3} {
-		n := lanestream.MaxPieceRows(lanestream.Places, 1, window)
-		piece, rows = max(piece, uint32(n)), max(rows, uint32(window*n))
+		n := lanestream.MaxSegmentRows(lanestream.Places, 1, window)
+		segment, rows = max(segment, uint32(n)), max(rows, uint32(window*n))
 	}
-	return piece, rows
+	return segment, rows
 }
 
 var types = []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
@@ -71,7 +70,7 @@ func vulkanVariants() []*spec.Variant {
 	return append(vs, vulkanScalars()...)
 }
 
-// vulkanScalars is the variants of scalar.comp.
+// vulkanScalars returns the variants of scalar.comp.
 func vulkanScalars() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range types {
@@ -80,14 +79,14 @@ func vulkanScalars() []*spec.Variant {
 	return vs
 }
 
-// few is teams.comp.
+// few returns a variant of teams.comp.
 func few(cols uint32, short bool) *spec.Variant {
-	// whether B goes through shared memory
-	subs, piece, rows, staged := uint32(8), uint32(shortPiece), uint32(shortRows), false
+	// staged: B goes through shared memory
+	subs, segment, rows, staged := uint32(8), uint32(shortSegment), uint32(shortRows), false
 	if !short {
-		subs, piece, rows, staged = 4, longPiece, longRows, true
+		subs, segment, rows, staged = 4, longSegment, longRows, true
 	}
-	past := max(rows*2/3, piece) + 4*spec.Ceil(piece, 4) // as far as it reads when segments move
+	past := max(rows*2/3, segment) + 4*spec.Ceil(segment, 4) // rows that lanes read when segments move
 	if staged {
 		rows += lanestream.StepCols * cols * 2 / 128
 	}
@@ -95,28 +94,28 @@ func few(cols uint32, short bool) *spec.Variant {
 	all := subs * max(rows, lanestream.GroupRows*(cols+4)/(cols/8)/32) // or sums
 	v := byLanes("teams", "teams.comp", cols, short, subs, all*128, []spec.Const{
 		{Name: "SUBS", ID: 1, Value: subs}, {Name: "TILES", ID: 2, Value: cols / 8}, {Name: "ROOM", ID: 3, Value: rows},
-		{Name: "PIECE", ID: 4, Value: piece},
+		{Name: "SEGMENT", ID: 4, Value: segment},
 		{Name: "ROWS", ID: 5, Value: all}, {Name: "STAGE_B", ID: 6, Value: spec.Flag(staged)}, spec.Define("STREAMS", subs),
 	})
 	return lanesSizes(sizes{short: short, streams: subs}).sized(v, teamsKind)
 }
 
-// lanesSizes completes the sizes of a variant that makes operands lane by lane.
+// lanesSizes completes the sizes of a variant for devices of known fragment layout.
 func lanesSizes(x sizes) sizes {
 	x.packing, x.ctas = packing{warps: 8, cluster: 1, short: true}, 132
 	return x
 }
 
-// wide is wide.comp.
+// wide returns a variant of wide.comp.
 func wide(short bool) *spec.Variant {
 	const subs, cols = 4, 128
-	piece, rows := uint32(shortPiece), uint32(shortRows)
+	segment, rows := uint32(shortSegment), uint32(shortRows)
 	if !short {
-		piece, rows = longPiece, longRows
+		segment, rows = longSegment, longRows
 	}
 	all := max(2*rows+lanestream.StepCols*cols*2/128, subs*16*(64+4)*4/128)
 	v := byLanes("wide", "wide.comp", cols, short, subs, all*128, []spec.Const{
-		{Name: "ROOM", ID: 1, Value: rows}, {Name: "PIECE", ID: 2, Value: piece}, {Name: "ROWS", ID: 3, Value: all},
+		{Name: "ROOM", ID: 1, Value: rows}, {Name: "SEGMENT", ID: 2, Value: segment}, {Name: "ROWS", ID: 3, Value: all},
 		spec.Define("GROUPS", 2),
 	})
 	v.Tile = columns(2*lanestream.GroupRows, cols)
@@ -131,14 +130,14 @@ func byLanes(kind, source string, cols uint32, short bool, subs, shared uint32, 
 	return spec.LanesVariant(fmt.Sprintf("vulkan_%s_n%d", name, cols), subs, shared, spec.Variant{
 		Tile: columns(lanestream.GroupRows, cols),
 		Consts: slices.Concat([]spec.Const{
-			spec.Define("COLS", cols), spec.Define("SHORT", spec.Flag(short)), spec.Define("SHORT_PIECES", 1),
+			spec.Define("COLS", cols), spec.Define("SHORT", spec.Flag(short)), spec.Define("SHORT_SEGMENTS", 1),
 			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132),
 		}, consts),
 		Unit: spec.Unit{Source: source, Blob: kind + ".spv"},
 	})
 }
 
-// coop is a matrix unit of coop.comp.
+// coop is a matrix unit that has variants of coop.comp.
 type coop struct {
 	spec.MatrixUnit
 	subs uint32 // subgroups of a workgroup: a multiple of 4, of 64 invocations or more
@@ -150,7 +149,8 @@ var coops = []coop{
 	{spec.MesaCPU, 8},
 }
 
-// variant is for few columns, all of them in every subgroup, or for many, some of them in each.
+// variant returns the variant for few columns, in which each subgroup computes all columns, or for many, in which each
+// computes some.
 func (c coop) variant(cols uint32) *spec.Variant {
 	const tile = 2 * lanestream.GroupRows * (lanestream.StepCols + 8) // bytes of A
 	down := uint32(2)
@@ -173,7 +173,7 @@ func (c coop) variant(cols uint32) *spec.Variant {
 		}), coopKind)
 }
 
-// remake makes a variant of coop.comp over for subgroups of another size, as many as its workgroups need.
+// remake returns a variant of coop.comp for subgroups of another size, with as many as a workgroup needs then.
 func remake(v *spec.Variant, sub uint32) *spec.Variant {
 	for _, c := range coops {
 		if cols := uint32(v.Tile.Cols); c.variant(cols).Name == v.Name {
@@ -184,7 +184,7 @@ func remake(v *spec.Variant, sub uint32) *spec.Variant {
 	return nil
 }
 
-// scalarVulkan is scalar.comp.
+// scalarVulkan returns the variant of scalar.comp.
 func scalarVulkan(t dtype.Type) *spec.Variant {
 	return expanded(0).sized(spec.SPIRV("vulkan_"+t.String(), spec.Variant{
 		In: t, Tile: columns(lanestream.GroupRows, 64), Need: spec.Need{Shared: scalarShared},
@@ -195,8 +195,8 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 	}), scalarKind)
 }
 
-// vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the
-// matrix's segments. teams.comp takes B's elements by numbers below 2^31.
+// vulkanFor returns the variant that suits a matrix and a problem: it has enough columns, and room for the matrix's
+// segments. teams.comp takes only a B of less than 2^31 elements.
 func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if f, ok := e.Format.(*twinned); ok {
 		return twinsFor(v, f, p)
@@ -208,7 +208,7 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if int64(p.K)*int64(p.LDB) >= 1<<31 {
 		n = math.MaxInt
 	}
-	short := shortPieces(e)
+	short := shortSegments(e)
 	for _, x := range vulkan { // the narrowest first
 		if x.Need.Lanes == v.Need.Lanes && x.Kind != twinsKind && x.Kind != twinsWideKind && x.Need.Shapes != nil &&
 			x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || sizesOf(x).short == short) {
@@ -220,22 +220,21 @@ func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	return v
 }
 
-// shortPieces tells whether the segments of a matrix fit where there is room for short ones.
-func shortPieces(e *spec.Packed) bool {
-	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece()
-	return window*rows <= shortRows && rows <= shortPiece
+// shortSegments reports whether the segments of a matrix are short.
+func shortSegments(e *spec.Packed) bool {
+	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestSegment() int }).LongestSegment()
+	return window*rows <= shortRows && rows <= shortSegment
 }
 
-// shorten sets how a matrix of this density is packed for variants that want short segments: steps whose values on
-// average just fit.
+// shorten sets the options for variants that need short segments: as many steps as fit on average at this density.
 func shorten(o *lanestream.Options, v *spec.Variant, density float64) {
 	if !sizesOf(v).packing.short || density > 0.51 {
 		return
 	}
-	o.PieceSteps, o.Window = 1, 2
+	o.SegmentSteps, o.Window = 1, 2
 	for _, n := range []int{2, 4} {
 		if density*lanestream.StepCols*float64(n) <= 15 {
-			o.PieceSteps = n
+			o.SegmentSteps = n
 		}
 	}
 }

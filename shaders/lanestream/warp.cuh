@@ -1,24 +1,24 @@
-// A consumer warp of staged.cu and few.cu: it expands its stream from its stage buffer to operand A and multiplies.
+// A consumer warp of staged.cu and few.cu: it expands its stream to operand A and multiplies.
 // Layout Places on mma.m16n8k16, layout Pairs (PAIRS) on mma.sp.m16n8k32.
 
 #pragma once
 #include "tiles.cuh"
 
 #define LATE (PAIRS || TILES == 4) // see Stream
-#define REPEATED \
-    ((MIRROR - 1 + PAIRS) * \
-     ROW_BYTES) // of a buffer: from its last row a word of Places reads 15 rows on, a step of Pairs 16
-#define MASK_BYTES (PAIRS ? 384 : 256) // of a step
+// Bytes of the buffer that are repeated behind its end: beginning with the last row, a word of Places reads 15 more
+// rows, a step of Pairs 16.
+#define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES)
+#define MASK_BYTES (PAIRS ? 384 : 256) // of a step's mask
 #include "stream.cuh"
 
-// Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than
-// joining them.
+// With one tile of columns the lower and the upper halves of A's registers are multiplied separately, which takes fewer
+// instructions than joining them.
 #define APART (TILES == 1 && !PAIRS)
 #define HALVES (APART ? 2 : 1)
 
-// take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word
-// of the chain, shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the
-// slots of group i.
+// take_slots reads the 4 registers of A for 16 rows and 32 columns, two slots each. Bit 16X + 7 - i of the presence
+// word says that register i takes the next word of the chain. shifted[i] is the presence word shifted left by i: the
+// top bits of its bytes 2X and 2X + 1 say whether register i has the word's lower half and upper half.
 // clang-format off
 #define TAKE_SLOT(LABEL, BIT, X, SHIFTED) \
     "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " \
@@ -39,16 +39,17 @@ __device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8]
 // clang-format on
 #undef TAKE_SLOT
 
-// Warp is a warp's work on its stream.
+// Warp multiplies one stream.
 struct Warp {
-    float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2]; // where the buffer has the next values of the lane's chains, in shared memory
+    float acc[4][HALVES][TILES][4]; // sums of 16 rows each
+    u32 next[2]; // offsets in the buffer: the next value of each of the lane's two chains; see multiply for Pairs
 
     // word multiplies 16 columns of A, layout Places.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 *b) {
         take_word<0>(*this, mask, base, wrap, b);
     }
-    // add multiplies tile i. b has two registers for each tile of columns.
+    // add multiplies the i-th 16 rows of A by b, which has two registers for each tile of columns. x[r] is the lower
+    // half of A's register r, x[4 + r] the upper one.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const u32 *b) {
         if constexpr (APART) {
             u32 lo[4] = {x[0], x[1], x[2], x[3]}, hi[4] = {x[4], x[5], x[6], x[7]};
@@ -66,7 +67,8 @@ struct Warp {
         }
     }
 
-    // step multiplies 32 columns of A, layout Pairs. b has four registers for each tile of columns.
+    // step multiplies 32 columns of A, layout Pairs. `places` has the columns of the slots as mma.sp takes them, b four
+    // registers for each tile of columns.
     __device__ __forceinline__ void step(uint2 places, u32 presence, u32 base, u32 wrap, const u32 (&b)[TILES][4]) {
         u32 shifted[8], x[2][4];
 #pragma unroll
@@ -86,7 +88,7 @@ struct Warp {
         next[0] = __viaddmin_u32(next[0], 0u - wrap, next[0]);
     }
 
-    // steps multiplies a piece; the lane's mask is at `bits`, its row of B at `from`.
+    // steps multiplies a segment. `bits` is the address of the lane's mask, `from` that of its row of B.
     template <int STEPS> __device__ __forceinline__ void steps(u32 bits, u32 from, u32 base, u32 wrap) {
         uint2 words[STEPS];
         u32 presence[STEPS];
@@ -117,8 +119,8 @@ struct Warp {
         }
     }
 
-    // lane_row is where a stage of B has the row that the lane names for ldmatrix. For Places half h of register k has
-    // row 8·k + 4·h + q of 16, for Pairs rows are in their order.
+    // lane_row returns where a stage of B has the row whose address the lane gives to ldmatrix. For Pairs rows are in
+    // their order. For Places half h of register k needs row 8·k + 4·h + q of 16.
     static __device__ __forceinline__ u32 lane_row(u32 lane) {
         u32 i = lane % 8, matrix = lane / 8, r = 4 * (i & 1) + (i >> 1);
         if (PAIRS) return (8 * matrix + i) * COLS * 2 + swizzled(8 * matrix + i, 0);
@@ -127,17 +129,18 @@ struct Warp {
         return r * COLS * 2 + swizzled(r, matrix >> 1);
     }
 
-    // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all
-    // that is needed is on its way; its at(slot) is where those of the next piece are, whose mask is in that slot, wait
-    // waits for them, and done releases them and the piece in these slots, so that the next ones may come.
+    // multiply does the whole stream, with segments of STEPS steps. The source S provides the rows of B: begin(lane) is
+    // called once after the first loads were issued; wait() waits for the rows of the current segment; at(slot) returns
+    // their address, where slot is that of the segment's mask; done(…) releases them, and the segment's slots, to the
+    // next loads.
     template <int STEPS, class S> __device__ __forceinline__ void multiply(Stream &stream, S &source, u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
         if (stream.count == 0) return;
         source.begin(lane);
-        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, mask_slot = 0;
-        next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs the last word that was taken
-        u32 arriving = 0, parity = 0; // the slot of the next piece to wait for
+        u32 wrap = stream.slots * stream.segment_bytes, slot = 0, mask_slot = 0;
+        next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs: the last word that was taken
+        u32 arriving = 0, parity = 0; // the slot of the next segment to wait for, and its barrier's parity
         auto wait = [&] {
             barrier_wait(stream.barriers + 8 * arriving, parity);
             if (++arriving == stream.slots) arriving = 0, parity ^= 1;
@@ -158,7 +161,7 @@ struct Warp {
         __syncwarp();
     }
 
-    // write_sums stores the sums to shared memory.
+    // write_sums writes the sums to shared memory.
     __device__ __forceinline__ void write_sums(float *sums, u32 lane) const {
         write_sum_pairs(sums, lane, [&](int i, int t, int h) {
             float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];

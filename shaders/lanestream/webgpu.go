@@ -1,4 +1,4 @@
-// The variants for WebGPU, and the one for CUDA in f32: they do what scalar.comp does.
+// The variants for WebGPU, and the one for CUDA in f32. Both work as scalar.comp.
 
 package lanestream
 
@@ -23,7 +23,7 @@ func webgpuVariants() []*spec.Variant {
 	return vs
 }
 
-// scalarCUDA is scalar.cu.
+// scalarCUDA returns the variant of scalar.cu.
 func scalarCUDA() []*spec.Variant {
 	return []*spec.Variant{expanded(0).sized(spec.PTX("cuda_f32", spec.Variant{
 		Entry: "lanestream", Tile: columns(rows, 64), Need: spec.Need{Shared: scalarShared},

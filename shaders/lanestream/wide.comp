@@ -1,11 +1,12 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams, f16, sums in f32, on
 // cooperative matrices of a known lane layout (../include/lanes.glsl).
-// Tile: a workgroup of four subgroups computes (128 × 128), subgroup (d, a) the group d and columns 64·a and on (64 ×
-// 64). The streams of a group follow each other.
-// Data movement: shared memory holds, for each group, the pieces of values that a step may read from, and a step's 32
-// rows of B for all subgroups. The next ones are prefetched to registers: so shared memory has room for two workgroups.
-// Lane (g, q) reads columns 8g to 8g + 7 of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of operation t
-// is column 8g + t of the subgroup's. Row r's octet c is at c ^ 2·(r mod 4), which spreads reads over the banks.
+// Tile: a workgroup of four subgroups computes (128 × 128). Subgroup 2d + a computes (64 × 64): group d of the two, and
+// columns from 64·a on. The streams of a group are multiplied one after the other.
+// Data movement: shared memory holds, for each group, the segments of values that a step may read from, and a step's 32
+// rows of B for all subgroups. The next ones are prefetched to registers, so that two workgroups have room on a
+// multiprocessor. Lane 4g + q reads columns 8g to 8g + 7 of rows q, q + 4, q + 8 and q + 12 of each 16, so that column
+// g of operation t is column 8g + t of the subgroup's. Octet c of row r is stored at c ^ 2·(r mod 4), which spreads
+// reads over the banks.
 // Bound by: instructions that expand the masks, then shared memory.
 
 #version 460
@@ -20,10 +21,10 @@
 #extension GL_EXT_shared_memory_block : require
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
-layout(constant_id = 1) const uint ROOM = 34; // rows of values that a group has room for in shared memory
-layout(constant_id = 2) const uint PIECE = 17; // rows of a piece, at most
-layout(constant_id = 3) const uint ROWS =
-    136; // of 128 bytes in shared memory: of two groups, and 64 of B; or 16 of each subgroup's sums
+layout(constant_id = 1) const uint ROOM = 34; // rows of values that shared memory has room for, for each group
+layout(constant_id = 2) const uint SEGMENT = 17; // rows of values of a segment, at most
+// Rows of 128 bytes of shared memory: of two groups and 64 of B, or 16 for each subgroup's sums.
+layout(constant_id = 3) const uint ROWS = 136;
 
 #define ELEM F16
 #include "lanestream.glsl"
@@ -35,42 +36,43 @@ const uint STAGE = STEP_COLS * 16; // octets of a step of B
 shared Words_ { uint v[ROWS * 32]; }
 words;
 shared Octets_ { uvec4 v[ROWS * 8]; }
-octets; // the same
+octets; // the same memory
 #include "chains.glsl"
 
 const uint B_AT = 2 * ROOM * 8; // the first octet of B
-const uint A_LOADS = (PIECE + 7) / 8; // octets of a piece for each of 64 invocations
+const uint A_LOADS = (SEGMENT + 7) / 8; // octets of a segment that each of 64 invocations loads
 const uint B_LOADS = STAGE / LOCAL;
 
-SUM sums[32]; // of operation t of 16 rows i: 8·i + t
+SUM sums[32]; // sums[8·i + t]: the i-th 16 rows, operation t
 
-uvec4 lookahead[A_LOADS]; // the next piece's
+uvec4 lookahead[A_LOADS]; // the invocation's octets of the next segment
 struct Rows {
     uvec4 v[B_LOADS];
 };
 
-uint pieceRows; // of values
-uint octet, last; // where the invocation reads the stream's first piece, and the last octet that there is
-uint room; // the group's first octet of shared memory
+uint segmentRows; // rows of values of a segment
+uint octet, last; // the invocation's first octet of the stream's values; the last octet of all values
+uint room; // the group's first octet in shared memory
 
-// fetch starts loading piece j. All invocations load, needed or not: the compiler waits for loads in a branch.
+// fetch starts loading segment j. All invocations load, needed or not, because the compiler waits for loads at the end
+// of a branch.
 void fetch(uint j) {
-    uint from = octet + j * pieceRows * 8;
+    uint from = octet + j * segmentRows * 8;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
         lookahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
 }
 
-// keep puts the piece that was fetched behind others of the group.
+// keep writes the segment that was loaded behind `others` segments of the group.
 void keep(uint others) {
-    uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + others * n + t;
+    uint t = gl_LocalInvocationIndex % 64, n = segmentRows * 8, to = room + others * n + t;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
         if (i * 64 + t < n) octets.v[to + i * 64] = lookahead[i];
 }
 
-// move puts all pieces but the first where those before them were, and the one that was fetched behind them.
-// Invocations read past a piece too, where B is.
+// move drops the first segment: it moves the others to the front, and writes the one that was loaded behind them.
+// Invocations also read past the last segment, where B is.
 void move() {
-    uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + t;
+    uint t = gl_LocalInvocationIndex % 64, n = segmentRows * 8, to = room + t;
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[A_LOADS];
         [[unroll]] for (uint i = 0; i < A_LOADS; i++)
@@ -82,7 +84,7 @@ void move() {
     keep(p.window - 1);
 }
 
-// fetchB starts loading 32 rows of B. Rows past the last are the last: A has zeros there.
+// fetchB starts loading 32 rows of B. Rows past the last are read as the last one: A has zeros there.
 Rows fetchB(uvec2 b, uint row) {
     Rows x;
     [[unroll]] for (uint i = 0; i < B_LOADS; i++)
@@ -90,6 +92,7 @@ Rows fetchB(uvec2 b, uint row) {
     return x;
 }
 
+// keepB writes them to shared memory.
 void keepB(Rows x) {
     [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
         uint r = i * (LOCAL / 16) + gl_LocalInvocationIndex / 16;
@@ -97,7 +100,8 @@ void keepB(Rows x) {
     }
 }
 
-// word multiplies 16 columns of A. b0 to b3 are the lane's rows of B.
+// word multiplies 16 columns of A. `from` has the numbers of the next words of the lane's two chains, b0 to b3 are its
+// rows of B.
 void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
     OPERAND_B y[8];
     [[unroll]] for (uint t = 0; t < 8; t += 2) {
@@ -113,14 +117,14 @@ void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
     }
 }
 
-// multiply adds the product of a part's stream.
+// multiply adds the product of one stream.
 void multiply(uint group, uint split, uvec2 b, uint across) {
-    uint stream = group * p.splits + split, first = firstPiece(split) * p.steps,
-         steps = firstPiece(split + 1) * p.steps - first;
+    uint stream = group * p.splits + split, first = firstSegment(split) * p.steps,
+         steps = firstSegment(split + 1) * p.steps - first;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + gl_LocalInvocationIndex % 64, last = max(rowAt(streams()) * 8, 1) - 1;
-    pieceRows = pieceRowsAt(stream);
+    segmentRows = segmentRowsAt(stream);
     barrier();
     for (uint j = 0; j < p.window; j++) {
         fetch(j);
@@ -142,11 +146,11 @@ void multiply(uint group, uint split, uvec2 b, uint across) {
             at_ += 256;
         }
         barrier();
-        if (++n == p.steps) { // of a piece
+        if (++n == p.steps) { // the segment ends
             n = 0;
             move();
             fetch(++j);
-            from -= pieceRows * 32;
+            from -= segmentRows * 32;
         }
     }
 }
@@ -166,8 +170,8 @@ void main() {
     for (uint split = 0; split < p.splits; split++) multiply(group, split, b, across);
     barrier();
 
-    // A lane has of row g + 8·h of 16, in operation t's elements 2·h and 2·h + 1, columns 16·q + t and 16·q + 8 + t.
-    // They go through shared memory, 16 rows after the other, so that the code is small.
+    // In operation t a lane has rows g and g + 8 of 16: in elements 2·h and 2·h + 1, for row g + 8·h, columns 16·q + t
+    // and 16·q + 8 + t. The sums go through shared memory, 16 rows at a time, so that the code is small.
     const uint pitch = 68;
     uint mine = gl_SubgroupID * 16 * pitch;
     [[dont_unroll]] for (uint i = 0; i < 4; i++) {

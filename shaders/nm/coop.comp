@@ -3,8 +3,8 @@
 // Tile: a workgroup computes (ROWS × COLS) of a panel, each of SUBS subgroups (ROWS × COLS/SUBS). SWAP = 1 computes Cᵀ
 // = Bᵀ·Aᵀ, so that rows of A lie on TN.
 // Data movement: a stage is STAGE condensed columns: their rows of B are gathered into shared memory with 128-bit
-// loads, each once for all rows, with their values beside them as a dense matrix. The next stage is prefetched to
-// registers, and the column numbers of the one after it.
+// loads, each once for all rows. Their values are stored next to them as a dense matrix. The next stage is prefetched
+// to registers, and the column numbers of the one after it.
 // Bound by: gathers of rows of B, then shared memory.
 
 #version 460
@@ -104,7 +104,7 @@ void main() {
                 values[i] = Octets(at(a.values, k, p.tall * 2)).v[r0 / 8 + to % A_ROW];
         }
         if (s < 2 || !busy) continue;
-        [[unroll]] for (uint k = 0; k < STAGE; k += TK) {
+        for (uint k = 0; k < STAGE; k += TK) {
             uint b = stage + k * B_PITCH + sub * (B_ROW / SUBS), v = stage + STAGE * B_PITCH + k * A_PITCH;
             OPERAND_A x;
             OPERAND_B y;

@@ -2,8 +2,8 @@
 // of compute capability 9.0 (wgmma.mma_async.sp).
 // Tile: a cluster computes (128 × COLS). Split-K: each of its SPLITS CTAs sums a range of A's columns, and they add
 // partial sums in order through distributed shared memory. Two consumer warpgroups multiply 64 rows each.
-// Data movement: the matrix is packed as for group24.cu. Two producer threads copy A and B, STAGES deep. CTAs are small
-// enough that those of the next launch fit beside them: these begin early and prefetch A.
+// Data movement: the matrix is packed as for group24.cu. Two producer threads copy A and B, STAGES deep. CTAs are so
+// small that those of the next launch fit on the same multiprocessors: these begin early and prefetch A.
 // Bound by: the bytes of A.
 // Constants: ENTRY, ELEM (half.cuh), COLS (16, 32, 64 or 128), STAGES, SPLITS, RESIDENT (CTAs of a multiprocessor),
 // EXCHANGE (bytes). Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and EXCHANGE.

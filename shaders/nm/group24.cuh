@@ -5,17 +5,18 @@
 #include "remainder.cuh"
 #include "../include/hopper_sparse.cuh"
 
-// A piece is 64 rows by 64 columns; four of them, of 256 rows, follow each other before the next columns.
-#define PIECE_VALUES 4096 // bytes
+// The matrix is stored in tiles of 64 rows by 64 columns. Four tiles, of 256 rows, follow each other before the next
+// columns.
+#define PIECE_VALUES 4096 // bytes of a tile's values
 
 #define DEPTH 64 // columns of A of a stage
 #define SLAB (DEPTH * 128) // bytes of 64 columns of B
 
-// pieces24 is the pieces that a row has, fours24 the words of four places that a lane has.
+// pieces24 returns the number of tiles along a row, fours24 the number of vectors of four words of places for a lane.
 __device__ __forceinline__ u32 pieces24(const Params &p) { return (p.groups + 15) / 16; }
 __device__ __forceinline__ u32 fours24(const Params &p) { return (p.groups + 63) / 64; }
 
-// EntriesGroup24 is Entries for this packing. The mask is the format's.
+// EntriesGroup24 is Entries for this packing. The mask is that of the format.
 struct EntriesGroup24 {
     const u16 *values;
     const u32 *index, *mask;
@@ -46,7 +47,7 @@ struct EntriesGroup24 {
     }
 };
 
-// load_places loads the places of four steps for a lane. (Not before what stands before it.)
+// load_places loads the lane's places of four steps. (The compiler does not move it before earlier instructions.)
 __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
     asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -54,8 +55,8 @@ __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
                  : "memory");
 }
 
-// multiply_pieces begins to add the products of TALL pieces, from a on in shared memory, and a slab of B: x[i][at] is a
-// piece's places.
+// multiply_pieces starts to add the products of TALL tiles, from address a on in shared memory, and a slab of B.
+// x[i][at] has the places of tile i.
 template <int TALL, int N>
 __device__ __forceinline__ void multiply_pieces(float (&acc)[TALL][N][4], u32 a, u32 b, const u32 (&x)[TALL][4],
                                                 int at) {

@@ -1,18 +1,18 @@
-// group24.cu for few columns: a cluster computes (128 or 64 × WIDTH), WIDTH = 64 or 128, and its two CTAs split A's
-// columns, 256 at a time in turn, so that there is work for the whole device. With DEEP = 1 a tile has 128 rows, half
-// of which each consumer warpgroup multiplies; with DEEP = 2 it has 64, and the warpgroups split A's columns too. The
-// SPLITS = 2·DEEP warpgroups with the same rows then exchange partial sums: each adds those of its share of the
-// columns, in a fixed order.
+// group24.cu for few columns. A cluster computes (128 or 64 × WIDTH), WIDTH = 64 or 128. Its two CTAs split K: they
+// take 256 columns of A alternately, so that there is work for the whole device. With DEEP = 1 a tile has 128 rows, and
+// each of the two consumer warpgroups of a CTA multiplies half of them. With DEEP = 2 it has 64 rows, and the
+// warpgroups split K too. The SPLITS = 2·DEEP warpgroups with the same rows exchange partial sums: each totals its
+// share of the columns of C, in a fixed order.
 
 #pragma once
 
 template <int WIDTH, int DEEP> struct Few {
-    static constexpr u32 TALL = 1; // pieces of 64 rows of a group
+    static constexpr u32 TALL = 1; // tiles of 64 rows of a consumer warpgroup
     static constexpr u32 PIECES = TALL * 2 / DEEP, TILE_ROWS = 64 * PIECES, SPLITS = 2 * DEEP;
     static constexpr u32 TILE = WIDTH / 64 * SLAB, STAGE_BYTES = TILE + PIECES * PIECE_VALUES;
     static constexpr u32 ROOM = SHARED_BYTES / STAGE_BYTES / DEEP,
-                         RING = ROOM < MOST_STAGES / DEEP ? ROOM : MOST_STAGES / DEEP; // stages of a share
-    static constexpr u32 EIGHTS = WIDTH / 8 / SPLITS; // tiles of 8 columns of a part
+                         RING = ROOM < MOST_STAGES / DEEP ? ROOM : MOST_STAGES / DEEP; // stages of a split
+    static constexpr u32 EIGHTS = WIDTH / 8 / SPLITS; // tiles of 8 columns that a warpgroup totals
     static constexpr u32 SUMS = TALL * (WIDTH / 8) * 128 * 16; // bytes, of a group: by tile, then thread
     static_assert(CLUSTER == 2, "two blocks");
     static_assert(2 * SUMS <= SHARED_BYTES && RING >= 2 && EIGHTS % 2 == 0, "sums are written where stages were");

@@ -1,7 +1,7 @@
 // Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of ROWS rows, or 2:4 (SPARSE24, packed as for
 // sparse24.cu), f16, sums in f32, on cooperative matrices of a known lane layout (../include/lanes.glsl).
 // Tile: a workgroup of DOWN·ACROSS subgroups computes (ROWS × 64·ACROSS), a subgroup (ROWS/DOWN × 64). A step is 16
-// columns of A, of which lane (g, t) has four, 4t to 4t + 3.
+// columns of A. Lane 4g + t has four of them, 4t to 4t + 3.
 // Data movement: a stage is 32 columns of A, condensed ones or, for 2:4, all: their rows of B are copied to shared
 // memory for all subgroups. The next stage is prefetched to registers, and the column numbers of the one after it. Row
 // 4t + i of a step is staged as its row 4i + t, and staged rows are 32 bytes more than a multiple of 128 apart, so that

@@ -145,7 +145,7 @@ func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, erro
 	return arrange(m, v)
 }
 
-// takes tells whether a variant takes matrices of a pattern.
+// takes reports whether a variant takes matrices of a pattern.
 func takes(v *spec.Variant, p nm.Pattern) bool {
 	switch tall := int(sizesOf(v).unit); {
 	case packs24(sizesOf(v).order):

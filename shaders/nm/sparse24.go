@@ -18,7 +18,7 @@ const (
 	lanePack         // units of many rows for lanes: lanes.comp, lanes.go
 )
 
-// packs24 tells whether a packing is of 2:4 alone.
+// packs24 reports whether a packing is of 2:4 alone.
 func packs24(packing uint32) bool { return packing == warpPack || packing == groupPack }
 
 // packRows is the rows of a block of each packing; no two blocks share a word. Rows are padded to whole blocks, columns

@@ -4,7 +4,7 @@
 // warps compute (64 × 128) by wgmma. The rows of a panel keep the same columns: it is a small dense matrix once the
 // rows of B that it keeps are gathered.
 // Data movement: those rows of B are gathered into shared memory by cp.async, DEPTH at a time, each once for all V
-// rows, STAGES deep, with the panel's values beside them; both reach the tensor cores through ldmatrix. Rows are 128
+// rows, STAGES deep, with the panel's values next to them; both reach the tensor cores through ldmatrix. Rows are 128
 // bytes whose 16-byte chunks are swizzled by the row's number mod 8: no bank conflicts. Each lane decodes places one
 // step before they are needed, and the lanes that copy a row ask it for the row's number.
 // Bound by: L2 to shared memory for gathered rows of B, tensor cores for tall panels.

@@ -81,8 +81,8 @@ func Scalar(entry string, v, align uint32) *spec.Variant {
 	return Shape{Packing: Packing{V: int(v), Align: int(align)}, Warps: warps}.gathered(x, scalarKind, 128)
 }
 
-// Splits tells that a variant has a second form for epilogues: those of kernel.cu for 16 rows and of tf32.cu, which
-// they would cost 3 to 11 %.
+// Splits reports whether a variant has a second form for epilogues: those of kernel.cu for 16 rows and of tf32.cu,
+// which they would cost 3 to 11 %.
 func Splits(v *spec.Variant) bool {
 	return v.Kind == tf32Kind || v.Kind == gatherKind && v.Tile.Panel == 16
 }

@@ -70,7 +70,7 @@ type Shape struct {
 	Cluster       int // CTAs of a cluster that share windows of B
 }
 
-// Staged tells whether B's rows come by windows.
+// Staged reports whether B's rows come by windows.
 func (p Packing) Staged() bool { return p.Window > 0 }
 
 // ShapeOf returns a variant's sizes.

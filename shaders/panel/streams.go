@@ -41,7 +41,7 @@ func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 	return Shape{Packing: of, Warps: warps, Cluster: 2}.gathered(x, hopperKind, cols)
 }
 
-// InStreams tells whether a variant is one that Hopper made.
+// InStreams reports whether a variant is one that Hopper made.
 func InStreams(v *spec.Variant) bool { return v.Kind == hopperKind }
 
 // LaunchStreams lays a problem out for such a variant: clusters that take tiles in turn. block makes a format's
@@ -314,7 +314,7 @@ func (p *pool) add(col, number int) {
 	*b = append(*b, waiting{col, number})
 }
 
-// even tells whether a step could be filled without a bank conflict.
+// even reports whether a step could be filled without a bank conflict.
 func (p *pool) even() bool {
 	for _, b := range p.banks {
 		if len(b) < 2 {
@@ -324,7 +324,7 @@ func (p *pool) even() bool {
 	return true
 }
 
-// has tells whether there are vectors of columns before col.
+// has reports whether there are vectors of columns before col.
 func (p *pool) has(col int) bool {
 	for _, b := range p.banks {
 		if len(b) > 0 && b[0].col < col {
@@ -374,7 +374,7 @@ func (p *pool) take(due int) *taken {
 	return t
 }
 
-// before tells whether a vector is rather taken from bank a than from b.
+// before reports whether a vector is rather taken from bank a than from b.
 func (p *pool) before(a, b, due int) bool {
 	dueA, dueB := p.banks[a][0].col < due, p.banks[b][0].col < due
 	if dueA != dueB {

@@ -20,16 +20,30 @@
 //	                and then 8 of the higher
 //	1 byte × ldq    the last place at p = 23
 //
-// Columns N to ldq are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
+// or, for kernels of few columns on CUDA (Layout.Fragments), balanced digits of 8 bits in the order of operand B of
+// mma.m16n8k32: for every 8 columns, for every 32 rows up to a multiple of 64, for each place, the lowest first,
+//
+//	8 bytes × 32    of lane 4g + t of a warp: of column g, rows 4t to 4t + 3 and 16 + 4t to 16 + 4t + 3
+//
+// or, for kernels on warpgroup matrix instructions (Layout.Planes; on CUDA), bytes, modulo the first of rfx.Moduli or at
+// p = 15 digits:
+//
+//	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
+//	                 in which 16-byte chunk c is at c xor the column mod 8
+//
+// Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
+// their columns' ranges tell.
 //
 // Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
-// them and quantises, or does phase 2, to digits. There are no atomics, though here order would not matter.
+// them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics, though here
+// order would not matter. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (
 	"embed"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -45,7 +59,10 @@ var files embed.FS
 var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}),
+		cuda("cuda90", 4*local, spec.Variant{
+			Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
+		}),
+		cuda("cuda", local, spec.Variant{}), residues,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -56,6 +73,17 @@ var Program = &spec.Program{
 	},
 }
 
+// residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
+var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
+	Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "residues.cu"}})
+
+// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
+const (
+	Depth        = 128
+	residuesCols = 16
+	most         = 16 // planes
+)
+
 // params is the parameter block.
 type params struct {
 	phase    uint32
@@ -65,11 +93,19 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	across   uint32 // lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the moduli, 0 for digits.
+	across uint32
 }
 
 // digits marks variants that have phase 2.
 var digits = []spec.Const{spec.Define("DIGITS", 1)}
+
+// cuda is a variant with workgroups of n threads, which has phase 3, too.
+func cuda(name string, n uint32, v spec.Variant) *spec.Variant {
+	v.Entry, v.Local = "quantise", spec.Line(n)
+	v.Consts = append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("LOCAL", n))
+	return spec.PTX(name, v)
+}
 
 // local is the invocations of a workgroup, shared the bytes in which they join ranges.
 const (
@@ -87,6 +123,9 @@ type Layout struct {
 	Chunks int
 	P      rfx.P
 	Digits bool // rows are of digits of 8 bits
+	Planes int  // if positive: bytes of an element, in planes, which are residues unless Digits
+	// Fragments: digits of 8 bits are in the order of fragments.
+	Fragments bool
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -111,22 +150,55 @@ func NewDigits(k, n int, p rfx.P) Layout {
 	return l
 }
 
+// NewFragments is NewLayout for digits in the order of fragments.
+func NewFragments(k, n int, p rfx.P) Layout {
+	l := NewLayout(k, n, p)
+	l.Fragments = true
+	return l
+}
+
+// NewPlanes is NewLayout for bytes in planes: residues modulo the first of rfx.Moduli, or digits.
+func NewPlanes(k, n int, p rfx.P, planes int, digits bool) Layout {
+	l := NewLayout(k, n, p)
+	l.Planes, l.Digits = planes, digits
+	return l
+}
+
+// Blocks returns how many times Depth rows there are.
+func (l Layout) Blocks() int { return spec.Ceil(l.K, Depth) }
+
 // chunk returns the rows of a part of a column.
 func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks) }
 
 // First returns the first word of the rows.
 func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
-// Row returns the words of a row.
+// Row returns the words of a row; of fragments and residues, those that its elements take.
 func (l Layout) Row() int {
-	if l.Digits {
+	switch {
+	case l.Planes > 0:
+		return l.LD / 4 * l.Planes
+	case l.Digits:
 		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
+	case l.Fragments:
+		return l.LD * l.P.Bytes() / 4
 	}
 	return l.LD * l.P.Size() / 4
 }
 
+// rows returns how many there are.
+func (l Layout) rows() int {
+	switch {
+	case l.Fragments:
+		return (l.K + 63) &^ 63
+	case l.Planes > 0:
+		return l.Blocks() * Depth
+	}
+	return l.K
+}
+
 // Bytes returns the size of the result, at least 16.
-func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.K)*int64(l.Row()))) }
+func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.rows())*int64(l.Row()))) }
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
 // apart, a multiple of 8. Columns past N may hold anything. The first pass finds ranges; it is
@@ -135,9 +207,9 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if err := check(v, l, t, ldb); err != nil {
 		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
 	}
-	phase := func(number uint32, rows, lane, most int) spec.Pass {
+	phase := func(v *spec.Variant, number uint32, rows, lane, most int) spec.Pass {
 		across, columns := spread(v, l.LD, lane, most)
-		groups := [3]uint32{uint32(max(1, spec.Ceil(l.K, rows))), uint32(columns), 1}
+		groups := [3]uint32{uint32(max(1, spec.Ceil(l.rows(), rows))), uint32(columns), 1}
 		if l.N == 0 {
 			groups = [3]uint32{}
 		}
@@ -146,14 +218,34 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 			bits: uint32(l.P), chunks: uint32(l.Chunks), rows: uint32(rows), across: uint32(across),
 		})}
 	}
-	ranges, values := phase(0, l.chunk(), 2, 32), phase(1, rowsOf(l, max(128, joinedRows(v, l))), 2, 32)
+	lane, most := 2, 32
 	if v.Code == backend.CodePTX {
-		ranges = phase(0, l.chunk(), 8, 16)
+		lane, most = 8, 16
 	}
-	if l.Digits {
-		values = phase(2, rowsOf(l, 64), 8, 16)
+	ranges := phase(v, 0, l.chunk(), lane, most)
+	values := phase(v, 1, rowsOf(l, leastRows(v, l)), 2, 32)
+	switch {
+	case l.Planes > 0:
+		values = l.planes(t, ldb)
+	case l.Digits:
+		values = phase(v, 2, rowsOf(l, 64), 8, 16)
+	case l.Fragments:
+		values = phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
+}
+
+// planes is the pass of residues.cu.
+func (l Layout) planes(t dtype.Type, ldb int) spec.Pass {
+	moduli := l.Planes
+	if l.Digits {
+		moduli = 0
+	}
+	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
+		Params: spec.Block(params{
+			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
+			chunks: uint32(l.Chunks), across: uint32(moduli),
+		})}
 }
 
 // spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
@@ -173,13 +265,15 @@ func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
 // enough to keep a device busy, and no more workgroups than a grid may have along a side.
 func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
 
-// joinedRows returns the least rows of a workgroup on the CPU: joining the ranges of a column's parts must cost little
-// compared with quantising its elements in these rows. On GPUs the lanes of a workgroup share that work.
-func joinedRows(v *spec.Variant, l Layout) int {
+// leastRows returns the least rows that a workgroup quantises to integers. On the CPU joining the ranges of a column's
+// parts must cost little compared with quantising its elements in these rows. On GPUs the lanes of a workgroup share
+// that work.
+func leastRows(v *spec.Variant, l Layout) int {
+	const least = 128
 	if v.Code == backend.CodeGo {
-		return 8 * l.Chunks
+		return max(least, 8*l.Chunks)
 	}
-	return 0
+	return least
 }
 
 func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
@@ -187,10 +281,17 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return err
 	}
 	switch {
-	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) || l.K < 0 || l.N < 0:
+	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFragments(l.K, l.N, l.P) &&
+		(l.Planes <= 0 || l.Planes > most || l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
-	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
+	case l.Planes > 0 && l.Digits && l.Planes != 2:
+		return fmt.Errorf("%d digits in planes", l.Planes)
+	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
+	case l.Planes > 0 && v.Code != residues.Code:
+		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
+	case l.Fragments && (v.Const("FRAGMENTS") == 0 || l.LD/8 > 65535):
+		return fmt.Errorf("fragments of %d columns on a device that runs %v: %w", l.N, v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

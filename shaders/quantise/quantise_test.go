@@ -109,6 +109,19 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if v.Const("DIGITS") > 0 && p < rfx.P47 {
 		check(t, dev, v, quantise.NewDigits(k, n, p), b)
 	}
+	if v.Const("FRAGMENTS") > 0 {
+		check(t, dev, v, quantise.NewFragments(k, n, p), b)
+	}
+	if dev.Caps().Code == backend.CodePTX {
+		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, dev, v, quantise.NewPlanes(k, n, p, moduli, false), b)
+		if p == rfx.P15 {
+			check(t, dev, v, quantise.NewPlanes(k, n, p, 2, true), b)
+		}
+	}
 }
 
 func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l quantise.Layout, b *formats.Dense[T]) {
@@ -131,16 +144,74 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 			t.Fatalf("p=%d %v: range of column %d is %x, want %x", p, formats.TypeOf[T](), j, uint32(got), uint32(want))
 		}
 	}
+	if l.Planes > 0 {
+		checkPlanes(t, l, q[4*l.First():], b, cols)
+		return
+	}
 	for i := range k {
 		formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
-		row := words[l.First()+i*l.Row():][:l.Row()]
 		for j := range l.LD {
 			want := int64(0)
 			if j < n && rfx.IsFinite(x[j]) {
 				want = rfx.Quantise(x[j], p.L(cols[j].E()))
 			}
-			if got := stored(row, l, j); got != want {
+			if got := storedAt(words[l.First():], l, i, j); got != want {
 				t.Fatalf("p=%d %v: element (%d, %d), %g, is %d, want %d", p, formats.TypeOf[T](), i, j, x[j], got, want)
+			}
+		}
+	}
+	for i := k; l.Fragments && i < (k+63)/64*64; i++ {
+		for j := range l.LD {
+			if got := storedAt(words[l.First():], l, i, j); got != 0 {
+				t.Fatalf("p=%d %v: element (%d, %d), behind the last row, is %d, want 0", p, formats.TypeOf[T](), i, j, got)
+			}
+		}
+	}
+}
+
+// storedAt returns element (i, j), given the words of the rows.
+func storedAt(words []uint32, l quantise.Layout, i, j int) int64 {
+	if !l.Fragments {
+		return stored(words[i*l.Row():][:l.Row()], l, j)
+	}
+	var q int64
+	tile, lane, half := j/8*((l.K+63)/64*2)+i/32, j%8*4+i%16/4, i%32/16
+	for d := range l.P.Bytes() {
+		at := ((tile*l.P.Bytes()+d)*32+lane)*8 + half*4 + i%4
+		q += int64(int8(words[at/4]>>(8*(at%4)))) << (8 * d)
+	}
+	return q
+}
+
+// checkPlanes holds the residues or digits of every element, and zeros behind the last row and column, against package
+// rfx.
+func checkPlanes[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b *formats.Dense[T], cols []rfx.Range) {
+	t.Helper()
+	part := rfx.NewResidues(l.Planes).B
+	if l.Digits {
+		part = func(q int64, i int) int8 {
+			d := make([]int32, 2)
+			rfx.Digits(d, q, 8)
+			return int8(d[i])
+		}
+	}
+	x := make([]float32, b.LD)
+	for i := range l.Blocks() * quantise.Depth {
+		if i < b.Rows {
+			formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
+		}
+		for j := range l.LD {
+			q := int64(0)
+			if i < b.Rows && j < b.Cols && rfx.IsFinite(x[j]) {
+				q = rfx.Quantise(x[j], l.P.L(cols[j].E()))
+			}
+			for m := range l.Planes {
+				at := ((m*l.Blocks()+i/128)*l.LD+j)*128 + (i/16%8^j%8)*16 + i%16
+				want, x := part(q, m), int8(got[at])
+				if x != want && (l.Digits || (int(x)-int(want))%rfx.Moduli[m] != 0) { // any residue of an integer will do
+					t.Fatalf("p=%d %v: byte %d of element (%d, %d), %d, is %d, want %d", l.P, formats.TypeOf[T](), m, i, j, q,
+						x, want)
+				}
 			}
 		}
 	}
@@ -192,6 +263,7 @@ func TestLaunchRefuses(t *testing.T) {
 			"narrow":    {good, dtype.F16, 0, false},
 			"wide":      {good, dtype.F16, 1 << 30, true},
 			"digits":    {quantise.NewDigits(10, 5, rfx.P47), dtype.F16, 8, true},
+			"fragments": {quantise.NewFragments(10, 1<<20, rfx.P23), dtype.F16, 1 << 20, true},
 			"high":      {quantise.NewLayout(int(min(1<<40, int64(math.MaxInt))), 5, rfx.P23), dtype.F16, 8, true},
 		} {
 			if c.l.K == math.MaxInt {

@@ -8,10 +8,18 @@ import (
 // MaxLongest is the most entries that a row may have and not be done in segments.
 const MaxLongest = 1 << 15
 
-// PackWith is Encode with the rows, or panels, in segments of longest entries, or vectors.
+// MostStripColumns is the most columns of A in strips.
+const MostStripColumns = mostStrip
+
+// PackWith is Encode with the rows, or panels, in segments of longest entries, or vectors; strips have none.
 func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Packed, error) {
-	if kind(v) != Rows {
-		return packPanels(a, v, min(longest, mostVectors))
+	switch kind(v) {
+	case Rows:
+		return pack(a, v, longest), nil
+	case InStrips:
+		return packStrips(a, v)
+	case Residues:
+		return packResidues(a, PrecisionOf(v))
 	}
-	return pack(a, PrecisionOf(v), longest), nil
+	return packPanels(a, v, min(longest, mostVectors))
 }

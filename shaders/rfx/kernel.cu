@@ -1,12 +1,15 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
 // quantised (rfx.go).
-// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has four columns. Segments leave 128-bit
-// partial sums in the workspace, which phase 1 adds.
+// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has four columns. With TEAMS a whole CTA
+// computes a segment. Segments leave 128-bit partial sums in the workspace, which phase 1 adds; with TEAMS those that
+// are whole rows go to C.
 // Data movement: A's integers and rows of B straight from memory to registers.
 // Bound by: 64-bit integer arithmetic, then gathers of rows of B.
+// Constants: BITS (p), TEAMS, OVERLAP (overlap.cuh).
 
 #include "store.cuh"
 #include "../include/load.cuh"
+#include "../include/overlap.cuh"
 
 typedef long long i64;
 
@@ -92,14 +95,20 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them,
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
-// fetched before the rows of these. Entries of the neighbouring rows count as zero times zero.
+// fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count as zero times zero.
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
                                         const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
     u32 k = (begin & ~3u) + 4 * group, step = 4 * along;
+    uint4 cols;
+    Quad a;
+    if (k < end) {
+        cols = __ldg(colidx + k / 4);
+        a = ints[k / 4];
+    }
+    launches_before();
+    launches_after();
     if (k >= end) return;
-    uint4 cols = __ldg(colidx + k / 4);
-    Quad a = ints[k / 4];
     while (true) {
         u32 next = k + step;
         uint4 next_cols;
@@ -132,57 +141,149 @@ __device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][4], int j) {
     return t;
 }
 
+// shuffle_add adds the sums of the lanes whose numbers differ in bit d.
+__device__ __forceinline__ void shuffle_add(i64 (&sum)[SUMS][4], u32 d) {
+#pragma unroll
+    for (int i = 0; i < SUMS; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) sum[i][j] += __shfl_xor_sync(ALL, sum[i][j], d);
+}
+
 __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
     i64 hi = __shfl_xor_sync(ALL, (i64)(t >> 64), d);
     i64 lo = __shfl_xor_sync(ALL, (i64)t, d);
     return (i128)hi << 64 | (unsigned long long)lo;
 }
 
+// The kernel's arguments.
+struct Args {
+    const u32 *rows;
+    const Quad *ints;
+    const void *values, *b;
+    const u32 *q, *bias;
+    u32 *c;
+    i128 *part;
+};
+
+// store writes four sums of a row of C, from column col on.
+__device__ __forceinline__ void store(u32 row, u32 col, const i128 (&sum)[4], const Args &a, const Params &p) {
+    u32 ra = a.rows[2 * (size_t)row + 1], count = min(p.n - col, 4u);
+    uint4 ranges = *(const uint4 *)(a.q + col); // a multiple of eight words
+    u32 rb = ranges.x | ranges.y | ranges.z | ranges.w;
+    if (p.store != 0 || ((ra | rb) & WILD) != 0) {
+#pragma unroll
+        for (u32 j = 0; j < 4; j++)
+            if (j < count) store(row, col + j, sum[j], a.rows, a.values, a.b, a.q, a.bias, a.c, p);
+        return;
+    }
+    u32 y[4], *c = a.c + (size_t)row * p.ldc + col;
+    int la = unit(ra, BITS);
+#pragma unroll
+    for (int j = 0; j < 4; j++) y[j] = rounded(sum[j], la + unit(word(ranges, j), BITS));
+    if (count == 4 && p.ldc % 4 == 0) {
+        *(uint4 *)c = make_uint4(y[0], y[1], y[2], y[3]);
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (j < count) c[j] = y[j];
+}
+
+// store_partial writes four sums to a row of the workspace.
+__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i128 (&sum)[4], const Args &a, const Params &p) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) a.part[(size_t)slot * p.ldq + col + j] = sum[j];
+}
+
+// add_slots is phase 1: it adds the partial sums of a row in segments, by `along` groups of lanes.
+__device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool busy, const Args &a, const Params &p) {
+    i128 sum[4] = {};
+    launches_before();
+    launches_after();
+    if (busy)
+        for (u32 i = r[1] + group; i < r[2]; i += along_of(p))
+#pragma unroll
+            for (int j = 0; j < 4; j++) sum[j] += a.part[(size_t)i * p.ldq + col + j];
+    for (u32 d = across_of(p); d < across_of(p) * along_of(p); d *= 2)
+#pragma unroll
+        for (int j = 0; j < 4; j++) sum[j] += shuffle(sum[j], d);
+    if (busy && group == 0) store(r[0], col, sum, a, p);
+}
+
+#ifdef TEAMS
+#define SEGMENT 4 // words: begin, end, row, and its row of the workspace (ALL: the segment is a whole row)
+#define WARPS 4
+
+// team computes a segment with all warps of the CTA.
+__device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, const Params &p) {
+    __shared__ i64 others[WARPS - 1][SUMS * 4][32];
+    u32 across = across_of(p), group = threadIdx.x >> (__ffs(across) - 1), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
+        col = 4 * x;
+    u32 begin = __ldg(segment), end = __ldg(segment + 1), row = __ldg(segment + 2), slot = __ldg(segment + 3);
+    i64 sums[SUMS][4] = {};
+    entries(sums, begin, col < p.n ? end : begin, group, 32 * WARPS / across, (const uint4 *)(a.rows + p.columns), a.ints,
+            a.q + p.first, x, p.ldq / 4);
+    for (u32 d = across; d < 32; d *= 2) shuffle_add(sums, d);
+    if (warp > 0 && lane < across)
+#pragma unroll
+        for (int i = 0; i < SUMS * 4; i++) others[warp - 1][i][lane] = sums[i / 4][i % 4];
+    __syncthreads();
+    if (threadIdx.x >= across || col >= p.n) return;
+#pragma unroll
+    for (int w = 0; w < WARPS - 1; w++)
+#pragma unroll
+        for (int i = 0; i < SUMS * 4; i++) sums[i / 4][i % 4] += others[w][i][lane];
+    i128 sum[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
+    if (slot != ALL) store_partial(slot, col, sum, a, p);
+    else store(row, col, sum, a, p);
+}
+#else
+#define SEGMENT 2 // words: begin, end
+#endif
+
 extern "C" __global__ void __launch_bounds__(128)
     rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
         const Params p) {
+    Args a = {rows, ints, values, b, q, bias, c, part};
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
-    u32 lane = threadIdx.x & (across - 1);
-    u32 item = (blockIdx.x + blockIdx.z * p.width) * p.per + (group >> (__ffs(along) - 1));
+    u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane, col = 4 * x;
+    u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // segments, which come before the rows
+#ifdef TEAMS
+    if (phase_of(p) == 0) {
+        if (block < p.pieces) {
+            team(rows + p.heavy + SEGMENT * (size_t)block, x, a, p);
+            return;
+        }
+        block -= p.pieces;
+    }
+    before = 0;
+#endif
+    u32 item = block * p.per + (group >> (__ffs(along) - 1));
     group &= along - 1; // of the item's
-    u32 x = blockIdx.y * across + lane, col = 4 * x;
+    bool busy = item < p.items && col < p.n;
+    if (phase_of(p) == 1) {
+        add_slots(rows + p.heavy + SEGMENT * (size_t)p.pieces + 3 * (size_t)item, group, col, busy, a, p);
+        return;
+    }
+    bool piece = item < before;
+    u32 row = item - before, begin = 0, end = 0;
+    if (busy) {
+        const u32 *r = piece ? rows + p.heavy + 2 * (size_t)item : rows + 2 * (size_t)row;
+        begin = r[0], end = r[piece ? 1 : 2];
+        busy = piece || end - begin <= p.longest; // else it is done in pieces
+        if (!busy) end = begin;
+    }
+    i64 sums[SUMS][4] = {};
+    entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / 4);
+    for (u32 d = across; d < across * along; d *= 2) shuffle_add(sums, d);
+    if (!busy || group != 0) return;
     i128 sum[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) sum[j] = 0;
-
-    bool busy = item < p.items && col < p.n;
-    bool piece = phase_of(p) == 0 && item < p.pieces;
-    u32 row = 0;
-    if (busy && phase_of(p) == 1) {
-        const u32 *r = rows + p.heavy + 2 * (size_t)p.pieces + 3 * (size_t)item;
-        row = r[0];
-        for (u32 i = r[1] + group; i < r[2]; i += along)
-#pragma unroll
-            for (int j = 0; j < 4; j++) sum[j] += part[(size_t)i * p.ldq + col + j];
-    } else if (busy) {
-        row = item - p.pieces;
-        const u32 *r = rows + p.heavy + 2 * (size_t)item;
-        u32 begin = piece ? r[0] : rows[2 * (size_t)row];
-        u32 end = piece ? r[1] : rows[2 * (size_t)row + 2];
-        busy = piece || end - begin <= p.longest; // else it is done in pieces
-        if (busy) {
-            i64 sums[SUMS][4] = {};
-            entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / 4);
-#pragma unroll
-            for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
-        }
-    }
-
-    for (u32 d = across; d < across * along; d *= 2)
-#pragma unroll
-        for (int j = 0; j < 4; j++) sum[j] += shuffle(sum[j], d);
-
-    if (!busy || group != 0) return;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        if (piece) part[(size_t)item * p.ldq + col + j] = sum[j];
-        else if (col + j < p.n) store(row, col + j, sum[j], rows, values, b, q, bias, c, p);
-    }
+    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
+    if (piece) store_partial(item, col, sum, a, p);
+    else store(row, col, sum, a, p);
 }

@@ -23,14 +23,27 @@ var (
 		Summary: "as panels, with rows in the order of format tiledcsr, which groups similar rows",
 		When:    "Reproducible mode: rows with entries in the same columns that are not neighbours.",
 	}
+	stripsKind = &spec.Kind{
+		Name:    "strips",
+		Summary: "8-bit digits by integer MMA; each warp expands masks and digits of 16 rows into fragments; B comes in the order of fragments",
+		When:    "Reproducible mode: up to about 16 columns and moderate density, on CUDA from compute capability 9.0 on.",
+	}
+	residuesKind = &spec.Kind{
+		Name:    "residues",
+		Summary: "dense; residues modulo 8-bit numbers by integer wgmma, put together by the Chinese remainder theorem",
+		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
+	}
 )
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
-// there are none), and whether rows are in tiledcsr's order.
+// there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, and whether elements are
+// residues.
 type sizes struct {
 	p        rfx.P
 	v        int
 	shuffled bool
+	teams    bool
+	residues bool
 }
 
 // sized completes a variant of tiles of cols columns; 0: the launch decides.
@@ -44,3 +57,21 @@ func PrecisionOf(v *spec.Variant) rfx.P { return v.Packing.(sizes).p }
 
 // panelRows returns the rows of a variant's panels, 0 if it takes rows.
 func panelRows(v *spec.Variant) int { return v.Tile.Panel }
+
+// hasTeams tells whether workgroups of a variant take row segments.
+func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
+
+// Products returns how many products a variant computes for each of a matrix of k columns: one for each pair of digits,
+// or for each modulus.
+func Products(v *spec.Variant, k int) int64 {
+	p := PrecisionOf(v)
+	switch kind(v) {
+	case Rows:
+		return 1
+	case Residues:
+		if !inDigits(p) {
+			return int64(moduliOf(k, p))
+		}
+	}
+	return int64(p.Bytes() * p.Bytes())
+}

@@ -12,16 +12,20 @@ import (
 // pack encodes a; rows of more than longest entries are divided into segments. The words of the array rows are
 //
 //	rows     2 words of each: its first entry and its range; then the number of entries and 0
-//	segments 2 words of each: its first entry and last + 1
-//	sums     3 words of each row in segments: itself, its first segment and last + 1
+//	segments 2 words of each: its first entry and last + 1; for variants with teams 4 words: the row too, and the
+//	         segment's row of part, spec.NoSlot if it is a whole row
+//	sums     3 words of each row in segments: itself, its first row of part and last + 1
 //	columns  of the entries, see appendColumns
 //
 // Behind the last entry's integer (see rfx.P.Put) and column are zeros, up to a multiple of four entries: kernels take
 // entries by fours.
-func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Packed {
-	ranges := rfx.Rows(a)
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) *spec.Packed {
+	p, ranges := PrecisionOf(v), rfx.Rows(a)
 	rows := rowWords(a.RowPtr, ranges)
 	split, heavy := spec.SplitRows(a.RowPtr, longest)
+	if hasTeams(v) {
+		split, heavy = spec.ShareRows(a.RowPtr, min(longest, spec.LongRow(a.Rows, a.NNZ())), longest)
+	}
 	words, columns := appendColumns(append(rows, heavy...), a.ColIdx)
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: Split{P: p, Type: a.Type(), Split: split, Columns: columns},

@@ -135,7 +135,7 @@ void main() {
         }
         if (s < 2) continue;
         Words digits = Words(at(uvec2(p.ints), first + s - 2, S * V * TILE));
-        [[unroll]] for (uint k = 0; k < TILE; k += TK) {
+        for (uint k = 0; k < TILE; k += TK) {
             OPERAND_A x[S];
             OPERAND_B y[S];
             [[unroll]] for (uint d = 0; d < S; d++) {

@@ -96,7 +96,7 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		for r := range v {
 			words = append(words, order[t.panel*v+r])
 		}
-		f.Pieces += pick(t.of > 0, uint32(v), 0)
+		f.Slots += pick(t.of > 0, uint32(v), 0)
 	}
 	words = append(append(words, sums...), m.ColInd...)
 	read := 4*len(words) + len(digits) // entries themselves and their columns are not read where all are finite
@@ -141,8 +141,11 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 // each tile of a panel, row and vector, the entry's number plus 1, or 0. It is nil for variants that take rows.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
-	if kind(variant) == Rows || a.NNZ() == 0 {
+	switch {
+	case kind(variant) == Rows || a.NNZ() == 0:
 		return nil, nil
+	case v == 0:
+		return nil, fmt.Errorf("kernel requantise: %v: %w", kind(variant), backend.ErrUnsupported)
 	}
 	rows, cols := a.Dims()
 	ptr, idx := a.Pattern()

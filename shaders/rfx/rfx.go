@@ -10,11 +10,13 @@
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
-//	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow
+//	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
+//	                (CUDA 9.0; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
-// workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones.
+// workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones. On CUDA from compute
+// capability 9.0 on a workgroup has a segment, shorter rows are segments too, and one that is a whole row goes to C.
 //
 // The sum is rounded, and alpha and beta are applied, in integers (on CUDA and the CPU the conversion of a 64-bit
 // integer does it where the result is a normal number). Where a range tells that the row or
@@ -33,6 +35,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 	"github.com/spmmrun/spmm/shaders/include"
@@ -58,22 +61,23 @@ var Format = &spec.Format{
 			"c u32 written", "part u32 written"),
 		Params: spec.Params[params](), Variants: variants, Files: files,
 	},
-	Encode: encode, Launch: launch,
+	Encode: encode, Launch: launch, Suited: suited,
 }
 
 // params is the parameter block.
 type params struct {
-	n             uint32
-	ldb, ldc, ldq uint32
-	first         uint32 // word of q's rows
-	// word of rows' segments: begin and end of each; then row, first segment, last segment + 1 of each row in segments
+	n        uint32
+	ldb, ldc uint32
+	ldq      uint32 // of q; with strips the blocks of A's columns
+	first    uint32 // word of q's rows
+	// word of rows' segments: see pack and packPanels; of strips' pieces: see packStrips
 	heavy       uint32
 	columns     uint32 // word of rows' columns of the entries
-	pieces      uint32
-	items       uint32 // of this phase: segments and rows, or rows in segments
+	pieces      uint32 // segments; of a strip
+	items       uint32 // of this phase: segments and rows, or rows in segments; strips
 	width       uint32 // of the grid in x
-	per         uint32 // items of one workgroup
-	longest     uint32 // rows with more entries are in segments
+	per         uint32 // items of one workgroup; blocks of a piece
+	longest     uint32 // rows with more entries are in segments; bytes of the largest piece
 	shape       uint32 // four bytes: see packed
 	store       uint32 // see spec.Problem.StoreWord; and scaled
 	alpha, beta uint32 // bits of f32
@@ -104,7 +108,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels())
+var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -114,32 +118,46 @@ func byRows() []*spec.Variant {
 		gpu := spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared}, Consts: bits}
 		web := gpu
 		web.Unit.Defines = wgsl(p)
-		vs = append(vs,
+		vs = append(vs, sizes{p: p, teams: true}.sized(spec.PTX(name("cuda90"), spec.Variant{
+			Entry: "rfx", Local: spec.Line(local), Overlaps: true, Need: spec.Need{Arch: 90},
+			Consts: slices.Concat(bits, []spec.Const{spec.Define("TEAMS", 1)}),
+			Unit:   spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
+		}), rowsKind, 0))
+		for _, v := range []*spec.Variant{
 			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local), Consts: bits}),
 			spec.SPIRV(name("vulkan"), gpu), spec.WGSL(name("webgpu"), web),
-			spec.Go(name("cpu"), dtype.F32, group(p), bits...))
-		for _, v := range vs[len(vs)-4:] {
-			sizes{p: p}.sized(v, rowsKind, 0)
+			spec.Go(name("cpu"), dtype.F32, group(p), bits...),
+		} {
+			vs = append(vs, sizes{p: p}.sized(v, rowsKind, 0))
 		}
 	}
 	return vs
 }
 
-// Kind says whether a matrix is encoded in rows or panels.
+// Kind says how a matrix is encoded.
 type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
-// integers; panels of rows in the order of format tiledcsr.
+// integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
+// residues of all elements, for warpgroup matrix instructions.
 const (
 	Rows Kind = iota
 	Panels
 	Shuffled
+	InStrips
+	Residues
 )
 
-// kindFormats are the formats that the kinds have their rows or panels from.
-var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format()}
+// kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
+// few columns.
+var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
+	new(lanestream.Matrix[float32]).Format(), "dense"}
 
-// Format names the format that a kind has its rows or panels from.
+var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Format names the format that a kind has its rows, panels or strips from.
 func (k Kind) Format() string { return kindFormats[k] }
 
 // KindOf returns the kind that naming a format requests: Panels for those that no other kind is from.
@@ -157,6 +175,10 @@ func kind(v *spec.Variant) Kind {
 		return Rows
 	case panelsKind:
 		return Panels
+	case stripsKind:
+		return InStrips
+	case residuesKind:
+		return Residues
 	}
 	return Shuffled
 }
@@ -171,20 +193,22 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants for %s at p = %d: %w",
-		[...]string{"rows", "panels", "shuffled panels"}[k], p, backend.ErrUnsupported)
+	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants for %v at p = %d: %w", k, p,
+		backend.ErrUnsupported)
 }
 
 // Split says for what a matrix is encoded, and how its rows or panels are shared out: the Format of matrices that this
 // kernel encodes. Of panels, Longest counts vectors, and a segment of one counts V times, once for each row.
 type Split struct {
 	spec.Split
-	P     rfx.P
-	Type  dtype.Type
-	V     int    // rows of a panel; 0: there are none
-	Items uint32 // panels and segments of panels
-	// Columns is the word of the array rows at which the entries' columns begin.
-	Columns uint32
+	P      rfx.P
+	Type   dtype.Type
+	V      int    // rows of a panel; 0: there are none
+	Items  uint32 // panels and segments of panels
+	Strips Strips
+	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table.
+	Columns, Table uint32
+	Planes         int // bytes of an element as residues or digits; 0: it is not dense
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -210,20 +234,29 @@ func fits32(a formats.Sparse) error {
 var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFor[float32])
 
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	p := PrecisionOf(v)
-	if kind(v) != Rows {
-		return packPanels(a, v, 0)
+	switch kind(v) {
+	case Rows:
+		return pack(a, v, longestRow(a)), nil
+	case InStrips:
+		return packStrips(a, v)
+	case Residues:
+		return packResidues(a, PrecisionOf(v))
 	}
-	return pack(a, p, longestRow(a)), nil
+	return packPanels(a, v, 0)
 }
 
 // Layout is how a variant takes a B of k×n in fixed point.
 func Layout(v *spec.Variant, k, n int) quantise.Layout {
-	p := PrecisionOf(v)
-	if kind(v) != Rows {
+	switch p := PrecisionOf(v); kind(v) {
+	case Rows:
+		return quantise.NewLayout(k, n, p)
+	case InStrips:
+		return quantise.NewFragments(k, n, p)
+	case Residues:
+		return quantise.NewPlanes(k, n, p, planesOf(k, p), inDigits(p))
+	default:
 		return quantise.NewDigits(k, n, p)
 	}
-	return quantise.NewLayout(k, n, p)
 }
 
 // launch says how a variant multiplies with a B that kernel quantise brought to its Layout.
@@ -233,39 +266,54 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p, q); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
-	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Pieces)*int64(q.LD)*16)}
-	phase := func(v *spec.Variant, number, heavy, pieces uint32, items int64, s shape) error {
-		groups, err := spec.Fold(spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
+	switch {
+	case m.Strips.Blocks > 0:
+		return launchStrips(v, e, p, q)
+	case m.Planes > 0:
+		return launchResidues(v, e, p, q)
+	}
+	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Slots)*int64(q.LD)*16)}
+	phase := func(v *spec.Variant, number, heavy, pieces uint32, teams, items int64, s shape) error {
+		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
 			return fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
-			n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
-			heavy: heavy, columns: m.Columns, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per),
-			longest: m.Longest,
-			shape:   s.packed(number, m.Type),
-			store:   storeWord(p), alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
-		})})
+		b := block(p, q, m)
+		b.heavy, b.pieces, b.items, b.width, b.per = heavy, pieces, uint32(items), groups[0], uint32(s.per)
+		b.longest, b.shape = m.Longest, s.packed(number, m.Type)
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(b)})
 		return nil
 	}
 	var err error
 	heavy, pieces, second := uint32(2*(e.Rows+1)), m.Pieces, v
-	if m.V > 0 {
-		err = phase(v, 0, heavy, 0, int64(m.Items), panelShape(v))
+	switch {
+	case m.V > 0:
+		err = phase(v, 0, heavy, 0, 0, int64(m.Items), panelShape(v))
 		heavy, pieces, second = heavy+m.Items*uint32(itemWords+m.V), 0, ofRows(v)
-	} else {
-		err = phase(v, 0, heavy, pieces, int64(pieces)+int64(p.M), pickShape(v, e, p))
+	case hasTeams(v):
+		err = phase(v, 0, heavy, pieces, int64(pieces), int64(p.M), pickShape(v, e, p))
+	default:
+		err = phase(v, 0, heavy, pieces, 0, int64(pieces)+int64(p.M), pickShape(v, e, p))
 	}
 	if err == nil && m.Rows > 0 {
-		err = phase(second, 1, heavy, pieces, int64(m.Rows), sumShape(second))
+		err = phase(second, 1, heavy, pieces, 0, int64(m.Rows), sumShape(second))
 	}
 	return l, err
 }
 
-// ofRows returns the variant for rows of the same p and device as one for panels.
+// block returns the parameters that all launches of a product have.
+func block(p spec.Problem, q quantise.Layout, m Split) params {
+	return params{
+		n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
+		columns: m.Columns, store: storeWord(p),
+		alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
+	}
+}
+
+// ofRows returns the variant for rows of the same p that runs on every device which runs one for panels.
 func ofRows(v *spec.Variant) *spec.Variant {
 	for _, x := range variants {
-		if x.Code == v.Code && PrecisionOf(x) == PrecisionOf(v) && kind(x) == Rows {
+		if x.Code == v.Code && PrecisionOf(x) == PrecisionOf(v) && kind(x) == Rows && !hasTeams(x) {
 			return x
 		}
 	}
@@ -276,8 +324,10 @@ func ofRows(v *spec.Variant) *spec.Variant {
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Split)
 	switch {
-	case PrecisionOf(v) != m.P || panelRows(v) != m.V:
-		return fmt.Errorf("a matrix encoded for p = %d and panels of %d rows", m.P, m.V)
+	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Planes > 0):
+		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
+	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
+		return fmt.Errorf("a matrix in pieces of %d blocks of strips", m.Strips.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
@@ -303,7 +353,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 		{"B", int64(p.K) * int64(p.LDB) * int64(m.Type.Size())},
 		{"B quantised", q.Bytes()},
 		{"C", int64(p.M) * int64(p.LDC) * 4},
-		{"the workspace", int64(m.Pieces) * int64(q.LD) * 16},
+		{"the workspace", int64(m.Slots) * int64(q.LD) * 16},
 	} {
 		if err := p.CheckBinding(v, x.name, x.bytes); err != nil {
 			return err

@@ -30,11 +30,9 @@ __device__ __forceinline__ u32 epilogue(u32 y, u32 row, u32 j, const u32 *bias, 
     return p.store >> 4 & 15 ? relu(y) : y;
 }
 
-// store writes element (row, j) of C, given the sum.
-__device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const void *values, const void *b,
-                                   const u32 *q, const u32 *bias, u32 *c, const Params &p) {
-    u32 ra = rows[2 * (size_t)row + 1], rb = q[j];
-    u32 y = rounded(sum, unit(ra, BITS) + unit(rb, BITS));
+// put writes element (row, j) of C, given the rounded sum y and the ranges of the row and the column.
+__device__ __forceinline__ void put(u32 row, u32 j, u32 y, u32 ra, u32 rb, const u32 *rows, const void *values,
+                                    const void *b, const u32 *bias, u32 *c, const Params &p) {
     if (((ra | rb) & WILD) != 0) {
         const u32 *colidx = rows + p.columns;
         u32 kind = 0, end = rows[2 * (size_t)row + 2];
@@ -48,4 +46,11 @@ __device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, co
         y = epilogue(y, row, j, bias, p);
     }
     *c = y;
+}
+
+// store writes element (row, j) of C, given the sum.
+__device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const void *values, const void *b,
+                                   const u32 *q, const u32 *bias, u32 *c, const Params &p) {
+    u32 ra = rows[2 * (size_t)row + 1], rb = q[j];
+    put(row, j, rounded(sum, unit(ra, BITS) + unit(rb, BITS)), ra, rb, rows, values, b, bias, c, p);
 }

@@ -34,9 +34,9 @@ func cpuVariants() []*spec.Variant {
 // operands are the arrays and numbers that a workgroup reads.
 type operands[T formats.Value] struct {
 	nm.Sizes
-	values, restValues []T
-	places, mask, rest []uint32
-	panels             int
+	values, remainderValues []T
+	places, mask, remainder []uint32
+	panels                  int
 }
 
 // scratch is a workgroup's memory: a row's entries, sums, and a row of C on its way from and to 16 bits.
@@ -53,10 +53,10 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		p := spec.View[params](block)
 		x := operands[T]{
 			Sizes: p.Sizes(), values: backend.View[T](args[0]), places: backend.View[uint32](args[1]),
-			mask: backend.View[uint32](args[2]),
-			rest: backend.View[uint32](args[argRest]), panels: int(p.panels),
+			mask:      backend.View[uint32](args[2]),
+			remainder: backend.View[uint32](args[argRemainder]), panels: int(p.panels),
 		}
-		x.restValues, x.rest = x.values[int(x.rest[0])*step:], x.rest[1:]
+		x.remainderValues, x.remainder = x.values[int(x.remainder[0])*step:], x.remainder[1:]
 		b, bias, c := backend.View[T](args[argB]), args[argB+1], args[argB+2]
 		item := int(at[0] + at[2]*uint32(x.Width))
 		s := scratches.Get().(*scratch[T])
@@ -86,12 +86,12 @@ func (x *operands[T]) entries(s *scratch[T], row int) {
 		}
 	}
 	panel, r := row/sparse24r.PanelRows, row%sparse24r.PanelRows
-	count := int(x.rest[x.panels])
-	cols := x.rest[x.panels+1:]
+	count := int(x.remainder[x.panels])
+	cols := x.remainder[x.panels+1:]
 	mask := cols[count:]
-	for q := int(x.rest[panel]); q < int(x.rest[panel+1]); q++ {
+	for q := int(x.remainder[panel]); q < int(x.remainder[panel+1]); q++ {
 		if mask[q/2]>>(q%2*16+r)&1 != 0 {
-			s.values = append(s.values, x.restValues[q*sparse24r.PanelRows+r])
+			s.values = append(s.values, x.remainderValues[q*sparse24r.PanelRows+r])
 			s.cols = append(s.cols, cols[q])
 		}
 	}

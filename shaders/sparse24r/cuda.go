@@ -11,7 +11,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// gatherBytes is REST_BYTES of remainder.cuh.
+// gatherBytes is REMAINDER_BYTES of remainder.cuh.
 const gatherBytes = 4096
 
 func cudaVariants() []*spec.Variant {

@@ -1,6 +1,6 @@
 // Computes: C = alpha·(Pairs + Remainder)·B + beta·C, f32, f16 or bf16 on scalar units.
 // Tile: an invocation computes (1 × 4).
-// Data movement: the entries of a row one by one, rows of B straight from memory: nothing else touches B.
+// Data movement: an invocation reads the entries of its row one by one, and rows of B straight from memory.
 // Bound by: gathers of rows of B.
 // Constants: ELEM.
 
@@ -23,11 +23,12 @@ void main() {
             uint slot = word * 32 + findLSB(bits);
             acc += element(a.values, a.skip + slot) * quad(rowOfB(columnOf(a, slot)), j / 4);
         }
-    Words rest = Words(uvec2(p.rest));
-    uint last = rest.v[row / 16 + 2], cols = p.panels + 2, mask = cols + rest.v[p.panels + 1], first = rest.v[0] * 16;
-    for (uint q = rest.v[row / 16 + 1]; q < last; q++)
-        if ((rest.v[mask + q / 2] >> (q % 2 * 16 + row % 16) & 1u) != 0)
+    Words remainder = Words(uvec2(p.remainder));
+    uint last = remainder.v[row / 16 + 2], cols = p.panels + 2, mask = cols + remainder.v[p.panels + 1],
+         first = remainder.v[0] * 16;
+    for (uint q = remainder.v[row / 16 + 1]; q < last; q++)
+        if ((remainder.v[mask + q / 2] >> (q % 2 * 16 + row % 16) & 1u) != 0)
             acc += element(at(uvec2(p.values), first + q, 16 * ELEM_BYTES), row % 16) *
-                   quad(rowOfB(rest.v[cols + q]), j / 4);
+                   quad(rowOfB(remainder.v[cols + q]), j / 4);
     storeFloats(row, j, acc);
 }

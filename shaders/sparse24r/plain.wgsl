@@ -1,6 +1,6 @@
 // Computes: C = alpha·(Pairs + Remainder)·B + beta·C, f32, f16 or bf16 through WebGPU.
 // Tile: an invocation computes (1 × 4), as plain.comp.
-// Data movement: the entries of a row one by one, rows of B straight from memory: nothing else touches B.
+// Data movement: an invocation reads the entries of its row one by one, and rows of B straight from memory.
 // Bound by: gathers of rows of B.
 // Template: LANES, ELEM.
 
@@ -25,13 +25,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             acc = acc + value(a.values + slot) * b_quad(column_of(a, slot), j);
         }
     }
-    let last = rest[row / 16u + 2u];
+    let last = remainder[row / 16u + 2u];
     let cols = p.panels + 2u;
-    let bits = cols + rest[p.panels + 1u];
-    let first = rest[0] * 16u;
-    for (var q = rest[row / 16u + 1u]; q < last; q = q + 1u) {
-        if (((rest[bits + q / 2u] >> (q % 2u * 16u + row % 16u)) & 1u) != 0u) {
-            acc = acc + value((first + q) * 16u + row % 16u) * b_quad(rest[cols + q], j);
+    let bits = cols + remainder[p.panels + 1u];
+    let first = remainder[0] * 16u;
+    for (var q = remainder[row / 16u + 1u]; q < last; q = q + 1u) {
+        if (((remainder[bits + q / 2u] >> (q % 2u * 16u + row % 16u)) & 1u) != 0u) {
+            acc = acc + value((first + q) * 16u + row % 16u) * b_quad(remainder[cols + q], j);
         }
     }
     for (var i = 0u; i < min(4u, p.n - j); i = i + 1u) { store(row, j + i, acc[i]); }

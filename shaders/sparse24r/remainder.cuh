@@ -1,6 +1,6 @@
-// The remainder on matrix units: panels of 16 rows, whose vectors (16 × 1) come 16 to a step (see restArray in
-// sparse24r.go). Each warp gathers the rows of B that a step's vectors multiply into its own shared memory, and adds
-// the product to the sums that it holds: those of the instructions for 2:4 lie in registers as mma.m16n8k16's do.
+// The remainder by dense MMA. It is panels of 16 rows; a step is 16 vectors (16 × 1) of a panel (see remainderArray in
+// sparse24r.go). Each warp gathers a step's rows of B into its own shared memory, and adds the product to its sums. The
+// accumulators of sparse MMA have the layout of those of mma.m16n8k16.
 
 #pragma once
 #include "../nm/nm.cuh"
@@ -10,11 +10,11 @@
 #define REMAINDER_OF(memory, b) Remainder(remainder, values, b, memory)
 #define REMAINDER_BYTES 4096
 
-// RestEntries gives an output from the entries of both parts.
+// RestEntries computes an output again from the entries of Pairs and of the remainder alone: the finite repair.
 template <class E> struct RestEntries {
     E pairs;
     const u32 *remainder; // from its second word on
-    const u16 *values, *b; // values of the remainder
+    const u16 *values, *b; // values: of the remainder
     u32 panels, ldb;
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
@@ -31,21 +31,22 @@ template <class E> struct RestEntries {
     }
 };
 
-// Gather adds the remainder of TALL strips of 16 rows, APART rows apart, to sums of N tiles of 8 columns. The strips'
-// steps, one after the other, are prefetched one step early, and so are the columns that the next one gathers.
+// Gather adds the remainder of TALL strips of 16 rows, APART rows apart, to the sums of N tiles of 8 columns. It goes
+// through the steps of one strip after another. Each step's rows of B are prefetched one step early, and the column
+// numbers of the step after that.
 template <int TALL, int APART, int N> struct Gather {
     static constexpr u32 NONE = 0xffffffff;
     const u32 *ptr, *cols; // of the remainder's panels and vectors
     const u16 *values, *b; // values of the remainder
     u32 memory, ldb, panels;
     u32 lane, col; // of the tile
-    uint2 next[TALL]; // of each strip of the tile that was looked for: the first vector, and the one after the last
+    uint2 next[TALL]; // of each strip of the tile of look: the first vector, and the one after the last
     uint2 steps[TALL]; // of each strip of the tile: the first step, and the one after the last
     u32 next_step; // the step to load next
-    u32 from; // the column of its vector lane % 16
-    uint4 a; // operand A of the step that was loaded last
+    u32 from; // the column of its vector number lane % 16
+    uint4 a; // operand A of the step that was prefetched last
 
-    // after is the first step of the strips from i on.
+    // after returns the first step of the strips from i on.
     __device__ __forceinline__ u32 after(int i) const {
         u32 first = NONE;
 #pragma unroll
@@ -57,9 +58,10 @@ template <int TALL, int APART, int N> struct Gather {
         next_step = step;
         if (step != NONE) from = cols[step * 16 + threadIdx.x % 16];
     }
-    // place has the lane read anew: what follows from it is not worth registers while the loop multiplies.
+    // place reads the lane's number again, so that values that depend on it need no registers while the loop
+    // multiplies.
     __device__ __forceinline__ void place() { asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane)); }
-    // at is where 16 bytes of row k of a step's rows of B lie.
+    // at returns the address of 16 bytes of row k of a step's rows of B.
     __device__ __forceinline__ u32 at(u32 k, u32 chunk) const {
         return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16;
     }
@@ -82,8 +84,8 @@ template <int TALL, int APART, int N> struct Gather {
         know(next);
     }
 
-    // What is needed of the first step is loaded by one call after the other, long before it is read. (The loop that
-    // multiplies stays as fast as it is only without such calls.)
+    // look, find and start prepare the first step, each long before the next one reads its results. (The loop that
+    // multiplies is slower if it contains such loads.)
     __device__ __forceinline__ void look(u32 row) {
 #pragma unroll
         for (int i = 0; i < TALL; i++) {
@@ -93,7 +95,7 @@ template <int TALL, int APART, int N> struct Gather {
     }
     __device__ __forceinline__ void find() {
 #pragma unroll
-        for (int i = 0; i < TALL; i++) { // from one lane, so that the compiler knows that they are the same in all
+        for (int i = 0; i < TALL; i++) { // from one lane, so that the compiler knows that all lanes have the same
             steps[i].x = __shfl_sync(0xffffffff, next[i].x, 0) / 16;
             steps[i].y = __shfl_sync(0xffffffff, next[i].y, 0) / 16;
         }
@@ -125,6 +127,7 @@ template <int TALL, int APART, int N> struct Gather {
     }
 };
 
+// Remainder is the arrays of the remainder, and this warp's shared memory.
 struct Remainder {
     const u32 *remainder; // from its second word on
     const u16 *values, *b; // values of the remainder

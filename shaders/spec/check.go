@@ -1,4 +1,4 @@
-// Refusing problems that no kernel takes, in words that name the limit.
+// Checks of problems. Errors name the limit.
 
 package spec
 
@@ -14,13 +14,13 @@ import (
 // MaxLD bounds leading dimensions: a row's bytes fit 32 bits.
 const MaxLD = 1 << 29
 
-// TightCols is how many columns a B has at most whose rows may lie side by side.
+// TightCols is the most columns of a B whose rows need no padding: see TightLD.
 const TightCols = 4
 
 // TightLD is the leading dimension of such a B of n columns: the power of two that holds them.
 func TightLD(n int) int { return 1 << bits.Len(uint(max(1, n)-1)) }
 
-// Check tells whether a variant may multiply e in p. What a device cannot do is ErrUnsupported.
+// Check checks that a variant may multiply e in p. The error wraps ErrUnsupported if the device cannot.
 func (p Problem) Check(v *Variant, e *Packed) error {
 	bLines, bWidth := linesOf(p.BCol, p.K, p.N)
 	cLines, cWidth := linesOf(p.CCol, p.M, p.N)
@@ -56,7 +56,7 @@ func linesOf(colMajor bool, rows, cols int) (lines, width int) {
 	return rows, cols
 }
 
-// CheckBinding holds the bytes of an argument against what one binding covers, where code has bindings.
+// CheckBinding checks the bytes of an argument against the largest binding, for code that has bindings.
 func (p Problem) CheckBinding(v *Variant, name string, bytes int64) error {
 	limit := int64(math.MaxUint32)
 	if l := p.Caps.MaxBinding; l > 0 {

@@ -1,4 +1,4 @@
-// Epilogues: what becomes of alpha·A·B + beta·C on its way to memory.
+// Epilogues: a bias and an activation, applied to alpha·A·B + beta·C when it is stored.
 
 package spec
 
@@ -39,7 +39,7 @@ const (
 
 var activations = [...]string{NoActivation: "none", ReLU: "relu", GELU: "gelu", SiLU: "silu"}
 
-// String is the activation's name, "none" for the zero value.
+// String returns the activation's name, "none" for the zero value.
 func (a Activation) String() string {
 	if !a.Known() {
 		return fmt.Sprintf("activation %d", uint8(a))
@@ -47,14 +47,14 @@ func (a Activation) String() string {
 	return activations[a]
 }
 
-// Known tells whether the activation is one of those above.
+// Known reports whether the activation is one of those above.
 func (a Activation) Known() bool { return int(a) < len(activations) }
 
-// None tells whether outputs are stored as they are.
+// None reports whether the epilogue changes nothing.
 func (e Epilogue) None() bool { return e.Bias == NoBias && e.Activation == NoActivation }
 
-// Turned returns the epilogue as it is for Cᵀ: a bias of C's rows is one of its columns.
-func (e Epilogue) Turned() Epilogue {
+// Transposed returns the epilogue for Cᵀ in place of C: a bias for C's rows is one for the columns of Cᵀ.
+func (e Epilogue) Transposed() Epilogue {
 	switch e.Bias {
 	case RowBias:
 		e.Bias = ColBias
@@ -64,7 +64,7 @@ func (e Epilogue) Turned() Epilogue {
 	return e
 }
 
-// String names what the epilogue does, as "bias-row/relu"; "none" if that is nothing.
+// String returns a name such as "bias-row/relu", and "none" for an epilogue that changes nothing.
 func (e Epilogue) String() string {
 	bias := [...]string{NoBias: "", RowBias: "bias-row", ColBias: "bias-col"}[e.Bias]
 	switch {
@@ -95,10 +95,9 @@ func (e Epilogue) word() uint32 {
 	return uint32(e.Bias)<<2 | uint32(e.Activation)<<4 | e.BiasShift<<8
 }
 
-// WithEpilogues gives the variants for CUDA code for epilogues, which EPILOGUE stands for in their sources, and returns
-// them. A variant that splits tells of gets a second form for it, `_epilogue`, and has none itself: with it, ptxas
-// schedules some kernels' loops up to a fifth slower, whether it is called or inline. All others have it in their one
-// form.
+// WithEpilogues returns the variants, those for CUDA with code for epilogues (EPILOGUE in their sources). A variant for
+// which splits returns true gets a second form with that code, `_epilogue`, because ptxas schedules some kernels' loops
+// up to a fifth slower if they contain it, called or inline. All other variants have the code in their only form.
 func WithEpilogues(vs []*Variant, splits func(*Variant) bool) []*Variant {
 	for _, v := range vs {
 		if v.Code != backend.CodePTX {

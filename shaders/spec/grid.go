@@ -1,4 +1,4 @@
-// Laying out grids.
+// Grids of workgroups.
 
 package spec
 
@@ -11,9 +11,9 @@ import (
 // maxSide is the number of workgroups along each side of a grid that every API promises.
 const maxSide = 65535
 
-// Fold lays n workgroups out along x and, past what every device takes, along z: a kernel finds its
-// number as x + z·(size of the grid in x) and does nothing where that is n or more. y is the grid's
-// other side. More than a grid can hold is ErrUnsupported.
+// Fold returns a grid of n × y workgroups. The n are along x and, if they exceed what every device takes, along z: a
+// kernel computes its number as x + z·(the grid's size in x), and does nothing if that is n or more. The error wraps
+// ErrUnsupported if no grid is large enough.
 func Fold(n int64, y int) ([3]uint32, error) {
 	z := (n + maxSide - 1) / maxSide
 	if z > maxSide || y > maxSide {
@@ -26,7 +26,7 @@ func Fold(n int64, y int) ([3]uint32, error) {
 	return [3]uint32{uint32((n + z - 1) / z), uint32(y), uint32(z)}, nil
 }
 
-// Grid lays x by y workgroups of a variant out. On CUDA x is not folded: grids are wide enough for any x.
+// Grid returns a grid of x by y workgroups of a variant. On CUDA x is not folded, because grids are wide enough.
 func (v *Variant) Grid(x, y int) ([3]uint32, error) {
 	groups, err := Fold(int64(x), y)
 	if err == nil && v.Code == backend.CodePTX {

@@ -21,8 +21,8 @@ func Encoder(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error),
 }
 
 // Adopter makes a Format.Adopt of three instances of one generic function, which pack a matrix of the format with
-// elements of type F16, BF16 and float32. What is of another type than the variant computes with, or of another
-// format, is an error; formats.ErrTooLarge counts as ErrUnsupported.
+// elements of type F16, BF16 and float32. A matrix of another type than the variant's, or in another format, is an
+// error. An error that wraps formats.ErrTooLarge also wraps ErrUnsupported.
 func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error),
 	f32 func(C, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
 	return adopter(formats.ByType(f16, bf16, f32))
@@ -59,8 +59,9 @@ func adopter(pack func(formats.Encoded, *Variant) (*Packed, error)) func(formats
 	}
 }
 
-// Quantising makes a Format.Encode of one for variants that compute with A's own values and one for those that have
-// Quant, for which it quantises: that is exact where 8 bits and a power of two hold the values (formats.Quantise).
+// Quantising makes a Format.Encode of two functions: one for variants that compute with A's own values, and one for
+// those with Quant. For the latter it quantises, which is exact if 8 bits and a power of two hold the values
+// (formats.Quantise).
 func Quantising(encode func(formats.Sparse, *Variant) (*Packed, error),
 	quantised func(*formats.Quantised, *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
 	return func(a formats.Sparse, v *Variant) (*Packed, error) {

@@ -1,5 +1,5 @@
-// The parameter block: one Go struct of a program, from which the declarations in all languages, the bytes of a
-// launch and what the Go kernel reads derive.
+// The parameter block is one Go struct of a program. The declarations in all languages, the bytes of a launch, and the
+// parameters of the Go kernel are derived from it.
 
 package spec
 

@@ -111,7 +111,7 @@ func (k *Program) Binary(v *Variant) (backend.Binary, error) {
 		b.Args++
 	}
 	if v.Overlaps {
-		b.Early = 1<<k.Arg("b") - 1
+		b.Early = max(1, uint32(1)<<k.Arg("b")-1)
 	}
 	for _, c := range v.Consts {
 		if c.ID >= 0 {

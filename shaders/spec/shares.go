@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// MemoryCores is how many cores are worth having for what moves more than it computes: more wait for memory.
+// MemoryCores is the most cores for work that is bound by memory: more would only wait.
 const MemoryCores = 16
 
-// Shares calls f for 0 to n-1, in shares of size numbers from first to last-1: `most` at a time, or, if most is 0, as
-// there are cores.
+// Shares calls f for shares of the numbers 0 to n-1: for first to last-1, `size` numbers or fewer. It makes `most`
+// calls at a time or, if most is 0, one for each core.
 func Shares(n, size, most int, f func(first, last int)) {
 	if most == 0 {
 		most = runtime.GOMAXPROCS(0)

@@ -1,7 +1,7 @@
-// Package spec is the one place where a kernel says how it is launched. A Program is its argument order, parameter
+// Package spec has the types of the tables that describe kernels. A Program is a kernel's argument order, parameter
 // block, and variants: what each needs of a device, its constants and its code. A Format is a program with functions
-// that pack a matrix for it and lay out its launch. CUDA, GLSL and WGSL sources read the same table (Program.CUDA, GLSL
-// and WGSL write its declarations), and a test holds the compiled code against it.
+// that pack a matrix for it and compute its launches. The declarations in CUDA, GLSL and WGSL sources are generated
+// from the same table (Program.CUDA, GLSL and WGSL), and a test compares the compiled code with it.
 package spec
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// Program is a kernel in all its variants, which take the same arguments and parameters.
+// Program is a set of kernels and their variants, which all take the same arguments and parameters.
 type Program struct {
 	// Name is that of the kernel's folder; of a format, its name on the command line.
 	Name string
 	// Args names the buffers in order; a format's arrays first, then "b", "bias", "c". The bias of an Epilogue has
-	// elements of f32. Where there is none, any buffer that is only read is bound in its place, such as B.
+	// elements of f32. If there is no bias, another buffer that is only read, such as B, is bound in its place.
 	Args []Arg
 	// Params is the parameter block, in order; each field is 4 bytes. See the function Params.
 	Params []Param
-	// Variants, the preferred first.
+	// Variants are in order of preference.
 	Variants []*Variant
 	// Files holds the folder's WGSL sources (an embed.FS). What is compiled ahead of time is in package compiled.
 	Files fs.FS
@@ -31,39 +31,41 @@ type Program struct {
 // Format is a program that multiplies from a sparse format, and how a matrix is packed for it.
 type Format struct {
 	*Program
-	// Full says that the format is that of dense matrices: one that stores every element comes as a *formats.Dense, and
-	// others are filled with zeros.
+	// Full: the format is dense. A matrix that stores every element is a *formats.Dense; others are filled with zeros.
 	Full bool
-	// Measure, if set, tells what Encode makes of any matrix of a size without packing it: its stats and items. It
-	// refuses those that Encode does.
+	// Measure, if set, returns the Stats and Items of Encode's result for a matrix of a size, without packing it. It
+	// refuses the matrices that Encode refuses.
 	Measure func(rows, cols int, nnz int64, v *Variant) (formats.Stats, int64, error)
-	// Slots, if set, returns the value slots that Encode makes at least of a matrix of a size, whatever its pattern. Where
-	// entries are few compared with them, the format is not asked what it makes of a sample.
+	// Slots, if set, returns the least number of value slots of Encode's result for a matrix of a size, whatever its
+	// pattern. If the entries are few compared with it, no sample is packed in the format.
 	Slots func(rows, cols int) int64
 	// Encode packs a CSR matrix for a variant. It may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Packed, error)
-	// EncodePart, if set, packs a range of rows, from a multiple of Packed.Panel on, as the whole matrix was packed.
-	// Without it they are encoded like any matrix.
+	// EncodePart, if set, packs a range of rows, from a multiple of Packed.Panel on, as they are packed within the whole
+	// matrix. Without it they are packed like any other matrix.
 	EncodePart func(rows formats.Sparse, v *Variant, whole *Packed) (*Packed, error)
-	// EncodeShare, if set, packs some rows of a larger matrix, which is not there, so that each is summed in the order in
-	// which it would be if that were packed whole: what Encode takes from the matrix's size it takes from that extent.
+	// EncodeShare, if set, packs some rows of a larger matrix, which is not available, so that each row is summed in the
+	// same order as within the larger matrix. Where Encode depends on the matrix's size, EncodeShare depends on the
+	// extent.
 	EncodeShare func(rows formats.Sparse, v *Variant, of Extent) (*Packed, error)
-	// Adopt packs a matrix that is already encoded in the format, for a variant. It refuses one that is encoded
-	// otherwise than the variant needs. A format without it adopts none.
+	// Adopt packs a matrix that is already encoded in the format, for a variant. It refuses a matrix with other options
+	// than the variant needs. Without it no matrix is adopted.
 	Adopt func(m formats.Encoded, v *Variant) (*Packed, error)
 	// EncodeQuantised, if set, packs a quantised matrix for a variant that has Quant. Encode quantises for such a variant.
 	EncodeQuantised func(a *formats.Quantised, v *Variant) (*Packed, error)
-	// Launch says how a variant multiplies a packed matrix. It refuses what the variant cannot.
+	// Launch returns the launches with which a variant multiplies a packed matrix. It refuses problems that the variant
+	// cannot compute.
 	Launch func(v *Variant, e *Packed, p Problem) (Launch, error)
-	// Suited, if set, returns the variant that multiplies fastest in a problem what is packed for v. Of the problem it
-	// looks at sizes, orders and Caps.
+	// Suited, if set, returns the fastest variant for a problem, among those with the packing of v. It depends on the
+	// problem's sizes, orders and Caps.
 	Suited func(v *Variant, e *Packed, p Problem) *Variant
-	// Remake, if set, returns a variant for cooperative matrices made over for subgroups of another size, nil if it cannot
-	// be. Without it a workgroup has as many subgroups as before. A software driver runs other vendors' matrix shapes so.
+	// Remake, if set, returns the form of a variant with cooperative matrices for subgroups of another size, or nil if
+	// there is none. Without it only the subgroup size changes. So a software driver can run the matrix shapes of other
+	// vendors.
 	Remake func(v *Variant, sub uint32) *Variant
 }
 
-// Runs returns the variant that multiplies in a problem what is packed for v.
+// Runs returns the variant that multiplies in a problem when the matrix is packed for v.
 func (f *Format) Runs(v *Variant, e *Packed, p Problem) *Variant {
 	if f.Suited == nil {
 		return v
@@ -89,7 +91,7 @@ func (k *Program) Arg(name string) int {
 	return slices.IndexFunc(k.Args, func(a Arg) bool { return a.Name == name })
 }
 
-// SamePacking tells whether a matrix packed for x serves y too.
+// SamePacking reports whether y can use a matrix that is packed for x.
 func (f *Format) SamePacking(x, y *Variant) bool {
 	return x.Packing == y.Packing && x.In.Storage() == y.In.Storage() && x.Quant == y.Quant
 }
@@ -128,8 +130,8 @@ type Variant struct {
 	Matrix  bool              // uses cooperative matrices (Vulkan)
 	// Out lists the types C may be written in besides Sums.
 	Out []dtype.Type
-	// Overlaps says that the code reads a format's arrays, the arguments before "b", before the launches before it are
-	// done, and is otherwise as backend.Binary.Early says.
+	// Overlaps says that the code reads a format's arrays, the arguments before "b", or b if it is the first, before the
+	// launches before it are done, and is otherwise as backend.Binary.Early says.
 	Overlaps bool
 	// Workspace says that the code takes a workspace (Launch.Workspace) behind the program's arguments (CUDA).
 	Workspace bool

@@ -1,4 +1,4 @@
-// Sharing out rows of very different lengths.
+// Division of rows of very different lengths into segments and chunks.
 
 package spec
 
@@ -7,29 +7,29 @@ import "math"
 // Split says how the rows of a matrix are divided: whole, or cut into segments.
 type Split struct {
 	Longest uint32 // rows with more entries are cut into segments of this many
-	Pieces  uint32
+	Pieces  uint32 // segments
 	Slots   uint32 // rows of the workspace for the segments' partial sums
 	Rows    uint32 // rows in several segments
 	Average int    // entries of a row
 	Items   int    // rows and segments of the whole matrix
 	Lead    int    // slots before the first entry's, see Extent.Offset
 	Chunks  Chunks // for kernels that take A as a stream
-	// Scattered is the share of entries whose row of B was not met lately, of a sample; for kernels of the CPU and of
-	// CUDA.
+	// Scattered is the share of a sample's entries whose row of B none of the last entries needed. It is computed for the
+	// kernels of the CPU and of CUDA.
 	Scattered float64
 }
 
-// Extent is the size of a matrix that another is some rows of.
+// Extent describes the whole matrix when a matrix is some rows of it.
 type Extent struct {
 	Rows   int
 	NNZ    int64
-	Pieces int64 // in which its long rows are summed: CountPieces of all of them
-	// Offset is its entries before the first of these rows. GPUs take entries by fours, and whose turn one is depends on
-	// its number in the matrix.
+	Pieces int64 // segments of its long rows: CountPieces of all row pointers
+	// Offset is the number of entries before the first of these rows. GPUs take entries in fours, so an entry's number in
+	// the whole matrix decides which lane adds it.
 	Offset int64
 }
 
-// CountPieces returns the number of segments of those rows that are cut, given where each begins and the last ends.
+// CountPieces returns the number of segments of the rows that are cut. rowptr has one element more than there are rows.
 func (e Extent) CountPieces(rowptr []int64) (n int64) {
 	longest := int64(LongestRow(e.Rows, e.NNZ))
 	for i := 1; i < len(rowptr); i++ {
@@ -40,11 +40,11 @@ func (e Extent) CountPieces(rowptr []int64) (n int64) {
 	return n
 }
 
-// Average is the mean of a row's entries, rounded down.
+// Average returns the mean number of entries of a row, rounded down.
 func (e Extent) Average() int { return int(e.NNZ / int64(max(1, e.Rows))) }
 
-// LongestRow decides which rows are cut: those with more than four times the average of entries, or more than a device
-// needs to be kept busy with. It is a multiple of four.
+// LongestRow returns the most entries of a row that is not cut: four times the average, or fewer if segments of
+// nnz/4096 keep a large device busy; at least 256. It is a multiple of four.
 func LongestRow(rows int, nnz int64) int {
 	const (
 		least  = 256  // entries of a segment
@@ -53,8 +53,8 @@ func LongestRow(rows int, nnz int64) int {
 	return int(max(least, min(4*nnz/int64(max(rows, 1)), nnz/enough))+3) &^ 3
 }
 
-// SplitRows cuts the rows with more than longest entries. It lists the segments, first entry and last + 1 of each, and
-// then these rows: itself, first segment and last + 1.
+// SplitRows cuts the rows with more than longest entries. It lists the segments (first entry, last + 1), and then these
+// rows (row, first segment, last + 1).
 func SplitRows(rowptr []int64, longest int) (Split, []uint32) {
 	var pieces, rows []uint32
 	for i := range len(rowptr) - 1 {
@@ -72,16 +72,16 @@ func SplitRows(rowptr []int64, longest int) (Split, []uint32) {
 		Rows: uint32(len(rows) / 3)}, append(pieces, rows...)
 }
 
-// LongRow decides which rows a whole workgroup takes: those with more than three times the average of entries. It is a
-// multiple of four, and at most LongestRow.
+// LongRow returns the most entries of a row that is not for a whole workgroup: three times the average, and at least
+// 32. It is a multiple of four, and at most LongestRow.
 func LongRow(rows int, nnz int64) int {
 	const least = 32 // entries
 	return min(LongestRow(rows, nnz), (max(least, 3*int(nnz/int64(max(rows, 1))))+3)&^3)
 }
 
-// ShareRows lists the rows with more than long entries, in segments of at most longest: first entry and last + 1, the
-// row, and the slot for its sums, NoSlot if the segment is the whole row. It then lists the rows in several: itself,
-// first slot and last + 1.
+// ShareRows lists the rows with more than long entries, in segments of at most longest entries (first entry, last + 1,
+// row, slot for the partial sums; NoSlot if the segment is the whole row). Then it lists the rows in several segments
+// (row, first slot, last + 1).
 func ShareRows(rowptr []int64, long, longest int) (Split, []uint32) {
 	s := Split{Longest: uint32(long)}
 	var pieces, rows []uint32
@@ -104,16 +104,16 @@ func ShareRows(rowptr []int64, long, longest int) (Split, []uint32) {
 	return s, append(pieces, rows...)
 }
 
-// NoSlot says that sums go to C.
+// NoSlot in place of a slot: the sums go to C.
 const NoSlot = math.MaxUint32
 
-// Chunks says where a list of chunks is among other words, see CutChunks.
+// Chunks says where the list of CutChunks is in an array.
 type Chunks struct {
-	First uint32 // chunk, counted in chunks' words from the beginning of what it is in
+	First uint32 // of the first chunk: words from the array's beginning over ChunkWords
 	Count uint32
 	Slots uint32 // of the workspace for the segments' partial sums
 	Joins uint32 // rows in several segments, listed behind the chunks
-	Large bool   // the matrix is so large that it is better taken in chunks than row by row
+	Large bool   // the matrix is large enough for the kernels that read chunks
 }
 
 const (
@@ -121,9 +121,9 @@ const (
 	PieceChunk = 1 << 31 // in a chunk's last word: the other bits are the slot of a row segment
 )
 
-// CutChunks cuts a matrix into chunks of at most slots entries: whole rows, at most rows of them, or a segment of a row
-// that has more. It lists of each the first entry and last + 1, the first row, and how many rows, or PieceChunk and a
-// slot; then the rows in several segments: itself, first slot and last + 1, and a zero.
+// CutChunks cuts a matrix into chunks of at most `slots` entries. A chunk is at most `rows` whole rows, or a segment of
+// a row with more entries. It lists the chunks (first entry, last + 1, first row, number of rows or PieceChunk|slot),
+// and then the rows in several segments (row, first slot, last + 1, 0).
 func CutChunks(rowptr []uint32, slots, rows int) (Chunks, []uint32) {
 	var c Chunks
 	var chunks, joins []uint32

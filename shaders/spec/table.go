@@ -28,15 +28,15 @@ func Args(list ...string) []Arg {
 	return args
 }
 
-// FormatArgs returns the arguments of a format's program: its arrays as Args has them, then "b", "bias" and "c", then
-// what is written besides.
+// FormatArgs returns the arguments of a format's program: its arrays that are only read, then "b", "bias" and "c", then
+// its arrays that are written. The arrays are given as in Args.
 func FormatArgs(list ...string) []Arg {
 	args := Args(list...)
 	n := slices.IndexFunc(append(args, Arg{}), func(a Arg) bool { return !a.ReadOnly })
 	return slices.Insert(args, n, Args("b T", "bias f32", "c f32 written")...)
 }
 
-// First returns the first variant of a type that a device runs. Where there is none, that is ErrUnsupported.
+// First returns the first variant of a type that a device runs. The error wraps ErrUnsupported if there is none.
 func (k *Program) First(caps backend.Caps, in dtype.Type) (*Variant, error) {
 	for _, v := range k.Variants {
 		if v.In == in && v.Met(caps) {

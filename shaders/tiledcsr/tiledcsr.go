@@ -88,7 +88,7 @@ func columns[T formats.Value](m *tiledcsr.Matrix[T]) panel.Matrix[T] {
 	return panel.Matrix[T]{V: m.Height, Cols: m.Cols, Ptr: ptr, ColIdx: m.ColIdx, Values: m.Values, Mask: m.Mask}
 }
 
-// staged tells whether a variant has B in shared memory.
+// staged reports whether a variant has B in shared memory.
 func staged(v *spec.Variant) bool { return panel.ShapeOf(v).Staged() }
 
 // checkWidth refuses what staged variants cannot take.

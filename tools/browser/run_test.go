@@ -16,7 +16,8 @@ import (
 
 func TestRun(t *testing.T) {
 	wasm := filepath.Join(t.TempDir(), "hello.wasm")
-	build := exec.Command("go", "build", "-o", wasm, "./testdata/hello")
+	// The flags are those of the page and of the browser's other tests (tools/tests): packages are compiled once.
+	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-l -dwarf=false", "-o", wasm, "./testdata/hello")
 	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -57,7 +57,8 @@ var (
 	// A browser's tests are built with the flags of the page (cmd/spmmweb/build), whose packages are then compiled once.
 	wasm = &config{
 		name:  "wasm",
-		flags: []string{"-trimpath", "-gcflags=all=-l", "-gcflags=github.com/spmmrun/spmm/conformance/oracle="},
+		flags: []string{"-trimpath", "-gcflags=all=-l -dwarf=false",
+			"-gcflags=github.com/spmmrun/spmm/conformance/oracle=-dwarf=false"},
 		env:   []string{"GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0"},
 	}
 	race = &config{name: "race", flags: []string{"-tags=cuda", "-race"}}
@@ -101,6 +102,12 @@ const unsanitized = `-test.skip=Alloc|TensorMaps|Validation|Contract/./long_laun
 const browserCases = `^(dense|hrpb|jigsaw|nm/v8|sparse24r|tiledcsr/v8)/f16/(T1±|nonfinite)/m(5|67)|` +
 	`^(dense|lanestream)/s8/f16/T1±/m67|^csr/f32/T1±/m67`
 
+// plainCases are the cases on the driver without cooperative matrices: all of its variants in all classes, without the
+// large problems, which the same variants multiply in suite-vulkan.
+const plainCases = `/(nonfinite|subnormal|f64|T3)/|` +
+	`/T1[±+]/m((0|1|4|5|29|33|37|45|64|67)k|21k50n531/|150k400n(1|7|33|129)/)|/T1±/m40k4097n65/onerow|` +
+	`/T2/m((2|61|67)k|40k512n|90k700n50/[a-z]+/normal/[^/]+/[^/]+(/bias-row/silu)?(/c:f16)?$)`
+
 // races leaves out three faults of the suite's tests that are data races.
 const races = `-test.skip=^TestMutations$/^cpu:0$/^(one_more_column_is_written|rows_of_C_are_taken_to_be_closer|` +
 	`a_panel_is_done_twice)`
@@ -131,6 +138,10 @@ var table = []*run{
 	},
 	{
 		name: "suite-plain", set: setTest, config: native, driver: plain, packages: []string{"./conformance"},
+		args: []string{suite}, env: []string{"SPMM_BACKEND=vulkan", "SPMM_REQUIRE=vulkan", "SPMM_FILTER=" + plainCases},
+	},
+	{
+		name: "suite-plain-all", set: setAll, config: native, driver: plain, packages: []string{"./conformance"},
 		args: []string{suite}, env: []string{"SPMM_BACKEND=vulkan", "SPMM_REQUIRE=vulkan"},
 	},
 	{

@@ -138,7 +138,7 @@ func table(dir string) ([]byte, error) {
 }
 
 // small are compiler flags for a program that is downloaded: calls are inlined only where the time goes.
-var small = []string{"-gcflags=all=-l", "-gcflags=github.com/spmmrun/spmm/conformance/oracle="}
+var small = []string{"-gcflags=all=-l -dwarf=false", "-gcflags=github.com/spmmrun/spmm/conformance/oracle=-dwarf=false"}
 
 // program compiles the program and packs it.
 func program(root string) ([]byte, error) {

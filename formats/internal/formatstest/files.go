@@ -54,7 +54,7 @@ func Allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// Read tells whether any bytes were read as m. It fails where m is not valid, or the error has several lines.
+// Read reports whether any bytes were read as m. It fails where m is not valid, or the error has several lines.
 func Read(t *testing.T, m interface{ Validate() error }, err error) bool {
 	t.Helper()
 	if err != nil {

@@ -1,0 +1,188 @@
+// A as residues of every element, dense: what the variants on warpgroup matrix instructions multiply from.
+//
+// Each element's integer is taken modulo coprime numbers of at most 8 bits (rfx.Moduli). residues.cu multiplies A and B
+// once for each modulus and leaves the residues of the sums; combine.cu puts those together. That takes one product of
+// 8-bit integers a modulus, where digits take one for each pair: 8, 10, 14 rather than 9, 16, 36 for 4096 columns. At
+// p = 15 digits take 4, and residues would take 6: there the same kernels multiply digits.
+
+package rfx
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/quantise"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+const (
+	tileRows      = 256       // of a cluster
+	mostColumns   = 1<<16 - 1 // of A: sums of so many products of residues fit 31 bits
+	combineLocal  = 256       // invocations of combine.cu
+	residuesBytes = 1 << 36   // the most that A may take
+)
+
+// byResidues are the variants for residues, the widest tiles first.
+func byResidues() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, cols := range []uint32{256, 128, 64} {
+		residues, digits := sumsOf("cuda_residues_n%d", cols, 0), sumsOf("cuda_digits_n%d", cols, 1)
+		for _, p := range rfx.All {
+			sums := pick(inDigits(p), digits, residues)
+			v := spec.PTX(fmt.Sprintf("cuda_residues_p%d_n%d", p, cols), spec.Variant{
+				Entry: "rfx", Local: spec.Line(combineLocal), Before: sums, Overlaps: true,
+				Consts: []spec.Const{spec.Define("BITS", uint32(p)), spec.Define("LIMBS", uint32(p.Limbs())),
+					spec.Define("DIGITS", spec.Flag(inDigits(p)))},
+				Need: spec.Need{Arch: 90, Exact: true, Shared: sums.Shared,
+					Shapes: []backend.MatrixShape{spec.Shape(16, 8, 32, dtype.S8)}},
+				Unit: spec.Unit{Source: "combine.cu", Blob: fmt.Sprintf("cuda_combine_p%d.ptx", p)},
+			})
+			sizes{p: p, residues: true}.sized(v, residuesKind, cols)
+			v.Tile.Rows, v.Tile.Cluster = 128, 2
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// sumsOf is residues.cu with tiles of cols columns, which has 192 KiB of stage buffers.
+func sumsOf(name string, cols, digits uint32) *spec.Variant {
+	stage := (128 + cols) * quantise.Depth
+	stages := 196608 / stage
+	return spec.PTX(fmt.Sprintf(name, cols), spec.Variant{
+		Entry: "rfx", Local: spec.Line(384), Need: spec.Need{Arch: 90, Exact: true},
+		Consts: []spec.Const{spec.Define("COLS", cols), spec.Define("STAGES", stages), spec.Define("DIGITS", digits)},
+		Shared: stages * (stage + 16), Overlaps: true, Unit: spec.Unit{Source: "residues.cu"},
+	})
+}
+
+// inDigits tells whether these variants multiply digits at p: where that takes fewer products.
+func inDigits(p rfx.P) bool { return p == rfx.P15 }
+
+// suited returns the variant with the narrowest tiles that take all columns at once.
+func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
+	if kind(v) != Residues {
+		return v
+	}
+	for _, x := range variants {
+		if kind(x) == Residues && PrecisionOf(x) == PrecisionOf(v) && (v.Tile.Cols >= p.N || x.Tile.Cols < v.Tile.Cols) &&
+			x.Tile.Cols >= p.N {
+			v = x
+		}
+	}
+	return v
+}
+
+// moduliOf returns the moduli for matrices of k columns.
+func moduliOf(k int, p rfx.P) int {
+	n, _ := rfx.ModuliFor(int64(max(1, k)), p)
+	return n
+}
+
+// planesOf returns the bytes of an element.
+func planesOf(k int, p rfx.P) int {
+	if inDigits(p) {
+		return p.Bytes()
+	}
+	return moduliOf(k, p)
+}
+
+// digitSums is the sums of places of two digits.
+const digitSums = 3
+
+// ResidueStats tells what packing a matrix of a size as residues makes, or why it cannot be packed.
+func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
+	if cols > mostColumns {
+		return formats.Stats{}, fmt.Errorf("kernel rfx: %d columns as residues: %d are possible: %w", cols, mostColumns,
+			backend.ErrUnsupported)
+	}
+	elements := int64(spec.Ceil(rows, tileRows)*tileRows) * int64(spec.Ceil(cols, quantise.Depth)*quantise.Depth)
+	s := formats.Stats{Slots: elements, MACs: elements, StoredBytes: elements * int64(planesOf(cols, p))}
+	if s.StoredBytes > residuesBytes || s.StoredBytes < 0 {
+		return s, fmt.Errorf("kernel rfx: residues of %d×%d take %d bytes, more than %d: %w", rows, cols, s.StoredBytes,
+			int64(residuesBytes), backend.ErrUnsupported)
+	}
+	if elements > 0 {
+		s.Fill = float64(nnz) / float64(elements)
+	}
+	return s, nil
+}
+
+// packResidues encodes a as residues, or digits. The words of the array rows are, behind what pack puts first,
+// rfx.Residues.Table, rfx.Residues.DigitWeights, and the entries' columns. The array ints is rfx.Planes.
+func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, error) {
+	stats, err := ResidueStats(a.Rows, a.Cols, a.NNZ(), p)
+	if err != nil {
+		return nil, err
+	}
+	ranges, planes := rfx.Rows(a), planesOf(a.Cols, p)
+	words := rowWords(a.RowPtr, ranges)
+	f := Split{P: p, Type: a.Type(), Planes: planes, Table: uint32(len(words))}
+	part := digit
+	if !inDigits(p) {
+		r := rfx.NewResidues(planes)
+		words = append(append(words, r.Table(p.Limbs())...), r.DigitWeights()...)
+		part = r.A
+	}
+	words, f.Columns = appendColumns(words, a.ColIdx)
+	l := rfx.Planes{Rows: spec.Ceil(a.Rows, tileRows) * tileRows, Cols: spec.Ceil(a.Cols, quantise.Depth) * quantise.Depth}
+	return &spec.Packed{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f, Stats: stats,
+		Items: int64(spec.Ceil(a.Rows, tileRows) * planes),
+		Arrays: []spec.Array{
+			spec.NewArray("rows", words),
+			{Name: "ints", Data: rfx.PackPlanes(a, ranges, p, l, planes, part)},
+			spec.NewArray("values", a.Val),
+		},
+	}, nil
+}
+
+// digit returns digit i of a q of two.
+func digit(q int64, i int) int8 {
+	var d [2]int32
+	rfx.Digits(d[:], q, 8)
+	return int8(d[i])
+}
+
+// launchResidues is launch for residues.
+func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
+	m := e.Format.(Split)
+	high, wide := int64(spec.Ceil(e.Rows, tileRows)), int64(spec.Ceil(q.LD, v.Tile.Cols))
+	tiles := high * wide
+	words := tiles * tileRows * int64(v.Tile.Cols) / 16 // of 16 bytes, for a modulus
+	if words > math.MaxInt32 {
+		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: C of %d×%d does not fit 32-bit offsets: %w", v.Name, p.M, p.N,
+			backend.ErrUnsupported)
+	}
+	products, workspace := m.Planes, words*16*int64(m.Planes) // residues are bytes
+	if inDigits(m.P) {
+		products, workspace = digitSums, words*64*digitSums
+	}
+	clusters := min(tiles*int64(products), int64(max(1, p.Caps.Units/v.Tile.Cluster)))
+	finish, err := spec.Fold(int64(spec.Ceil(words, combineLocal)), 1)
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
+	}
+	sums := [3]uint32{uint32(clusters) * uint32(v.Tile.Cluster), 1, 1}
+	if clusters == 0 {
+		sums = [3]uint32{}
+	}
+	block := spec.Block(params{
+		n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
+		heavy: m.Table, columns: m.Columns, pieces: uint32(products), items: uint32(p.M), width: finish[0],
+		per: uint32(q.Blocks()), longest: uint32(high),
+		shape: shape{across: v.Tile.Cols / 8}.packed(0, m.Type),
+		store: storeWord(p), alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
+	})
+	return spec.Launch{
+		Workspace: max(spec.NoWorkspace, workspace),
+		Passes: []spec.Pass{
+			{Variant: v.Before, Groups: sums, Params: block},
+			{Variant: v, Groups: finish, Params: block},
+		},
+	}, nil
+}
