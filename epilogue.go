@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/many"
 )
 
 // Activation is a function of each element of C by itself; the zero value is none. Outputs of 0 may have either sign.
@@ -50,14 +49,14 @@ type Epilogue struct {
 }
 
 // epilogue returns the only one of e, none if there is none.
-func epilogue(e []Epilogue) (many.Epilogue, error) {
+func epilogue(e []Epilogue) (launch.Epilogue, error) {
 	switch len(e) {
 	case 0:
-		return many.Epilogue{}, nil
+		return launch.Epilogue{}, nil
 	case 1:
-		return many.Epilogue{
+		return launch.Epilogue{
 			RowBias: tensorOf(e[0].RowBias), ColBias: tensorOf(e[0].ColBias), Activation: launch.Activation(e[0].Activation),
 		}, nil
 	}
-	return many.Epilogue{}, errors.New("at most one epilogue is possible")
+	return launch.Epilogue{}, errors.New("at most one epilogue is possible")
 }

@@ -9,19 +9,21 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
 func init() {
 	access.Device = func(dev any) (*device.Device, error) { return dev.(*Device).alone("dist.Prepare") }
-	access.Options = func(options any) (work.Options, error) { return options.(Options).alone("dist.Prepare") }
+	access.Work = func(options any) (work.Work, error) {
+		w, _, err := options.(Options).alone("dist.Prepare")
+		return w, err
+	}
 	access.Tensor = func(operand any) *tensor.Tensor {
 		if operand == nil {
 			return nil
 		}
-		one, _ := many.OneTensor(tensorOf(operand.(Operand)))
+		one, _ := tensor.One(tensorOf(operand.(Operand)))
 		return one
 	}
 }
@@ -30,7 +32,7 @@ func init() {
 // a row to the next: for programs that use package backend, or exchange it with other devices. It is valid until Close
 // of the tensor.
 func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) {
-	one, err := many.OneTensor(tensorOf(t))
+	one, err := tensor.One(tensorOf(t))
 	if one == nil {
 		return nil, 0, cmp.Or(err, errors.New("the tensor is missing"))
 	}

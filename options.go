@@ -3,12 +3,12 @@
 package spmm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/many"
 	"github.com/spmmrun/spmm/internal/work"
@@ -86,21 +86,42 @@ type Options struct {
 // Validate refuses options that no matrix and no device can make right. Every call that takes options begins
 // with it.
 func (o Options) Validate() error {
-	_, err := o.plan()
+	_, _, err := o.work()
 	return err
 }
 
-// plan returns the options, validated, as package plan takes them.
-func (o Options) plan() (work.Options, error) {
-	p, err := o.precision()
+// work returns the work that the options ask for, validated, and the form of its matrix.
+func (o Options) work() (w work.Work, f work.Form, err error) {
+	w = work.Work{
+		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Right: o.Right, Tune: o.Tune,
+	}
+	f = work.Form{Transpose: o.Transpose, Quantise: o.Quantise}
+	if w.P, err = o.precision(); err == nil {
+		err = w.Validate(f)
+	}
+	switch {
+	case err != nil:
+	case o.Split > ByRows:
+		err = fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", o.Split)
+	case o.Memory < 0:
+		err = fmt.Errorf("Options.Memory: %d bytes", o.Memory)
+	}
+	return w, f, err
+}
+
+// resolve returns the work that the options ask for with a matrix A, which is validated too.
+func (o Options) resolve(a formats.Encoded) (*work.Work, error) {
+	w, f, err := o.work()
 	if err != nil {
-		return work.Options{}, err
+		return nil, err
 	}
-	out := work.Options{
-		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols,
-		Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p,
+	if v := reflect.ValueOf(a); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("matrix A is missing")
 	}
-	return out, cmp.Or(out.Validate(), o.sharing().Validate())
+	if err := a.Validate(); err != nil {
+		return nil, fmt.Errorf("matrix A: %w", err)
+	}
+	return w.Resolve(a, f)
 }
 
 // sharing is how devices are to share products.
@@ -108,38 +129,29 @@ func (o Options) sharing() many.Sharing {
 	return many.Sharing{Split: o.Split, Memory: o.Memory, From: o.From}
 }
 
-// alone is plan for a call that looks at all of a matrix on a device by itself.
-func (o Options) alone(call string) (work.Options, error) {
+// alone is work for a call that looks at all of a matrix on a device by itself.
+func (o Options) alone(call string) (work.Work, work.Form, error) {
 	if o.sharing() != (many.Sharing{}) {
-		return work.Options{}, fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
+		return work.Work{}, work.Form{}, fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
 	}
-	return o.plan()
+	return o.work()
 }
 
-// on is with for a matrix A and a call that is for a device by itself, which it returns as plans take it.
-func (o Options) on(dev *Device, call string, a interface{ Validate() error }) (*device.Device, work.Options, error) {
-	if _, err := o.alone(call); err != nil {
-		return nil, work.Options{}, err
+// on is resolve for a call that is for a device by itself, or, if it packs, for fast mode on the host.
+func (o Options) on(dev *Device, call string, packs bool, a formats.Encoded) (*device.Device, *work.Work, error) {
+	_, _, err := o.alone(call)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case packs && o.Mode == Reproducible:
+		return nil, nil, fmt.Errorf("Options.Mode: %s packs for fast mode: reproducible mode packs with each Prepare", call)
+	case packs && o.Tune:
+		return nil, nil, fmt.Errorf("Options.Tune: %s does not tune: Prepare does", call)
 	}
-	opt, err := o.with(a)
+	w, err := o.resolve(a)
 	if err != nil {
-		return nil, opt, err
+		return nil, nil, err
 	}
 	d, err := dev.alone(call)
-	return d, opt, err
-}
-
-// with is plan for a matrix A, which is validated too.
-func (o Options) with(a interface{ Validate() error }) (work.Options, error) {
-	out, err := o.plan()
-	if err != nil {
-		return out, err
-	}
-	if v := reflect.ValueOf(a); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return out, errors.New("matrix A is missing")
-	}
-	if err := a.Validate(); err != nil {
-		return out, fmt.Errorf("matrix A: %w", err)
-	}
-	return out, nil
+	return d, w, err
 }

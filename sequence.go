@@ -5,20 +5,21 @@ package spmm
 import (
 	"context"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/many"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Pending is one or more multiplications that were started. Its method may be called from any goroutine, any number of
 // times. A Pending that nobody waits for costs nothing once it is done.
-type Pending struct{ p many.Pending }
+type Pending struct{ p backend.Pending }
 
 // Wait returns when the multiplications are done, on several devices those of each. It returns how long they took
 // (Timing.Host is the time from Start until they were seen to be done), or why the device failed. Later calls return
 // the same. If the context ends first, Wait returns its error; the multiplications go on, and Wait may be called again.
 // Close of the device waits for started multiplications; Wait still returns their result after that.
 func (p *Pending) Wait(ctx context.Context) (Timing, error) {
-	t, err := p.p.Wait(ctx)
-	return Timing(t), err
+	return many.Wait(ctx, p.p)
 }
 
 // Start is Run without the wait: it returns when the multiplication is submitted to the device. It refuses what Run
@@ -65,7 +66,7 @@ func (d *Device) NewSequence() *Sequence {
 	if d.d == nil {
 		return &Sequence{many.NewSequence(d.all())}
 	}
-	return &Sequence{many.NewRecorder(d.d)}
+	return &Sequence{plan.NewSequence(d.d)}
 }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue if one is given, where A is p's matrix. Plans and tensors are
@@ -91,8 +92,7 @@ func (s *Sequence) AddValues(p *Plan, values Operand) error {
 // Run runs the multiplications in the order in which they were added. After an error, such as that of a cancelled
 // context, the contents of their outputs are undefined.
 func (s *Sequence) Run(ctx context.Context) (Timing, error) {
-	t, err := s.s.Run(ctx)
-	return Timing(t), err
+	return s.s.Run(ctx)
 }
 
 // Start is Run without the wait, under the rules of Plan.Start. Where a device runs a sequence once at a time, a Start

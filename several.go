@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/many"
-	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Join makes one Device of opened devices, which belong to it from then on. Each is in it once.
@@ -113,16 +113,16 @@ func expand(ctx context.Context, list string) ([]string, error) {
 }
 
 // Split is how several devices share a product.
-type Split = work.Split
+type Split = api.Split
 
 // The splits.
 const (
 	// AutoSplit takes ByColumns where A fits each device, unless ByRows is predicted to be faster by a tenth or more.
-	AutoSplit = work.AutoSplit
+	AutoSplit = api.AutoSplit
 	// ByColumns: each device holds all of A, and multiplies it by some columns of B. Nothing moves between devices.
-	ByColumns = work.ByColumns
+	ByColumns = api.ByColumns
 	// ByRows: each device holds some rows of A, about as much work as the others have, and takes all of B.
-	ByRows = work.ByRows
+	ByRows = api.ByRows
 )
 
 // Placement says where a Tensor lies on several devices.

@@ -46,14 +46,14 @@ func (p *Plan) matrix() many.Matrix {
 // again where o asks for another format, another precision, Tune or reproducible mode, or where no kernel multiplies
 // from it: a *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	opt, err := o.with(a)
+	w, err := o.resolve(a)
 	if err != nil {
 		return nil, err
 	}
 	if dev == nil {
 		return nil, errNoDevice
 	}
-	p, err := many.Prepare(ctx, dev.all(), dev.d == nil, a, opt, o.sharing())
+	p, err := many.Prepare(ctx, dev.all(), dev.d == nil, w, o.sharing())
 	if err != nil {
 		return nil, err
 	}
@@ -62,16 +62,10 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 
 // Info returns the format and the variant that were chosen for the matrix, the reason, and the memory and time that it
 // took.
-func (p *Plan) Info() PlanInfo { return PlanInfo(p.p.Describe()) }
+func (p *Plan) Info() PlanInfo { return p.p.Describe() }
 
 // Parts returns a PlanInfo for each of several devices; nil where the plan is on one device.
-func (p *Plan) Parts() []PlanInfo {
-	var parts []PlanInfo
-	for _, i := range p.p.Parts() {
-		parts = append(parts, PlanInfo(i))
-	}
-	return parts
-}
+func (p *Plan) Parts() []PlanInfo { return p.p.Parts() }
 
 // Attainable returns the least time that a multiplication by n columns can take: the roofline of the device for this
 // plan. C has elements of type out and is not read (beta is 0). At most one Epilogue may be given.
@@ -84,8 +78,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilo
 	if err != nil {
 		return Bound{}, err
 	}
-	b, err := p.p.Attainable(ctx, n, out, ep)
-	return Bound(b), err
+	return p.p.Attainable(ctx, n, out, ep)
 }
 
 // Multiply computes c = alpha·A·b + beta·c for matrices in the host's memory. A is M×K, b is K×N and c is M×N; with
@@ -109,8 +102,7 @@ func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float64, b
 	if err != nil {
 		return Timing{}, err
 	}
-	t, err := p.p.Multiply(ctx, alpha, hb, beta, hc, ep)
-	return Timing(t), err
+	return p.p.Multiply(ctx, alpha, hb, beta, hc, ep)
 }
 
 // host describes a dense matrix of the host to package plan.
@@ -143,8 +135,7 @@ func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, 
 	if err != nil {
 		return Timing{}, err
 	}
-	t, err := p.p.Repeat(ctx, times, alpha, tensorOf(b), beta, tensorOf(c), ep)
-	return Timing(t), err
+	return p.p.Repeat(ctx, times, alpha, tensorOf(b), beta, tensorOf(c), ep)
 }
 
 // Close frees what the plan holds on the device. It waits for the multiplication in progress; later ones fail. A

@@ -22,13 +22,13 @@ import (
 // Its methods may be called from any goroutine, and one tensor may be an operand of several plans at once. Concurrent
 // reads are safe. If one call writes it (Upload, or Run with it as C) while another reads or writes it, nothing breaks,
 // but the contents that are seen are undefined.
-type Tensor[T formats.Value] struct{ t many.Operand }
+type Tensor[T formats.Value] struct{ t tensor.Operand }
 
 // Operand is a Tensor of any element type.
 type Operand interface {
 	Dims() (rows, cols int)
 	Type() dtype.Type
-	tensor() many.Operand
+	tensor() tensor.Operand
 }
 
 // NewTensor allocates a rows × cols matrix in row- or column-major order. Row-major tensors of A's type (for B) and of
@@ -51,7 +51,7 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 }
 
 // tensorFrom is the Tensor of what was allocated, unless that is an error.
-func tensorFrom[T formats.Value, O many.Operand](t O, err error) (*Tensor[T], error) {
+func tensorFrom[T formats.Value, O tensor.Operand](t O, err error) (*Tensor[T], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (t *Tensor[T]) Type() dtype.Type { return t.t.Described().Type }
 // Placement returns where the matrix lies on several devices; on one, it is On(0).
 func (t *Tensor[T]) Placement() Placement { return many.Placed(t.t) }
 
-func (t *Tensor[T]) tensor() many.Operand {
+func (t *Tensor[T]) tensor() tensor.Operand {
 	if t == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (t *Tensor[T]) tensor() many.Operand {
 }
 
 // tensorOf returns an operand's tensor, nil if there is none.
-func tensorOf(o Operand) many.Operand {
+func tensorOf(o Operand) tensor.Operand {
 	if o == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@
 //
 //   - the columns of a share are renumbered in ascending order of the whole matrix's, with the rank's own rows of B in
 //     place among those that it receives, so that every row is summed in the same order;
-//   - rows are summed as in the whole matrix, long ones in the same segments (work.Options.Whole);
+//   - rows are summed as in the whole matrix, long ones in the same segments (work.Form);
 //   - the ranges of B's columns that reproducible mode quantises by are those of all of B: each rank's local B has one
 //     more row, which no entry of A needs, with the largest element of each column over all ranks;
 //   - what is reduced over ranks are integers, which are exact.

@@ -31,7 +31,8 @@ type part struct {
 
 	ranged  bool // B's last row has the largest elements of B's columns over all ranks
 	dev     *device.Device
-	options work.Options
+	work    work.Work // but for P, which prepare sets
+	form    work.Form
 	plans   map[rfx.P]*plan.Plan // by precision of reproducible mode, 0 in fast mode
 	current *plan.Plan           // of them the one that was prepared or used last; nil: none
 
@@ -205,9 +206,9 @@ func (q *part) prepare(ctx context.Context, p rfx.P) error {
 		q.current = m
 		return nil
 	}
-	o := q.options
-	o.Reproducible = p
-	m, err := plan.New(ctx, q.dev, q.a, o)
+	w := q.work
+	w.P = p
+	m, err := plan.New(ctx, q.dev, q.a, w, q.form)
 	if err != nil {
 		return err
 	}
@@ -219,7 +220,7 @@ func (q *part) info() spmm.PlanInfo {
 	if q.current == nil {
 		return spmm.PlanInfo{}
 	}
-	return spmm.PlanInfo(q.current.Describe())
+	return q.current.Describe()
 }
 
 // place brings the part to the device, for a precision if that is known.
@@ -283,8 +284,8 @@ func (q *part) start(ctx context.Context, x product, b *tensor.Tensor) (s starte
 	}
 	c, e := x.c, x.epilogue
 	if !q.all {
-		if e.RowBias != nil {
-			copied(q.bias, e.RowBias, q.from())
+		if bias, _ := tensor.One(e.RowBias); bias != nil {
+			copied(q.bias, bias, q.from())
 			e.RowBias = q.bias
 		}
 		if x.beta != 0 {

@@ -88,7 +88,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 			p.held = rows
 		}
 	}
-	options, err := o.check(p.elements)
+	w, err := o.check(p.elements)
 	if err == nil {
 		p.dev, err = access.Device(dev)
 	}
@@ -96,11 +96,12 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if err := comm.Agree(c, err, nil); err != nil {
 		return nil, err
 	}
-	if options.Whole, err = whole(c, s.A.RowPtr, rows, options); err != nil {
+	all, err := whole(c, s.A.RowPtr, rows, w)
+	if err != nil {
 		return nil, err
 	}
-	runs := options.Whole != (work.Extent{}) && p.dev.Info().Backend != "cpu"
-	if p.mode, err = newReproducible(c, rfx.Rows(s.A), options.Reproducible); err != nil {
+	runs := all != (work.Extent{}) && p.dev.Info().Backend != "cpu"
+	if p.mode, err = newReproducible(c, rfx.Rows(s.A), w.P); err != nil {
 		return nil, err
 	}
 	if err := split(p, s.A, o.Exchange, runs); err != nil {
@@ -110,7 +111,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 		p.staged = comm.Staged(c)
 		p.x.via = p.staged
 	}
-	if err := comm.Agree(c, p.place(ctx, options, runs), nil); err != nil {
+	if err := comm.Agree(c, p.place(ctx, w, all, runs), nil); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
@@ -118,8 +119,8 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 
 // whole returns the extent of the matrix that the shares make, where rows are to be summed as within it: in fast mode,
 // in format csr.
-func whole(c comm.Comm, rowPtr []int64, rows Bounds, o work.Options) (work.Extent, error) {
-	if o.Reproducible != 0 || o.Format != "" && o.Format != "auto" && o.Format != "csr" {
+func whole(c comm.Comm, rowPtr []int64, rows Bounds, w work.Work) (work.Extent, error) {
+	if w.P != 0 || w.Format != "" && w.Format != "auto" && w.Format != "csr" {
 		return work.Extent{}, nil
 	}
 	nnz := make([]int64, c.Size())
@@ -140,7 +141,7 @@ func whole(c comm.Comm, rowPtr []int64, rows Bounds, o work.Options) (work.Exten
 }
 
 // place brings to the device what products need.
-func (p *Plan) place(ctx context.Context, o work.Options, runs bool) (err error) {
+func (p *Plan) place(ctx context.Context, w work.Work, all work.Extent, runs bool) (err error) {
 	if p.send, err = rowcopy.NewList(ctx, p.dev, p.x.send); err != nil {
 		return err
 	}
@@ -148,9 +149,9 @@ func (p *Plan) place(ctx context.Context, o work.Options, runs bool) (err error)
 		return err
 	}
 	for _, q := range p.parts() {
-		q.dev, q.options = p.dev, o
+		q.dev, q.work, q.form.Whole = p.dev, w, all
 		if runs {
-			q.options.Whole.Offset += p.rowPtr[q.first]
+			q.form.Whole.Offset += p.rowPtr[q.first]
 		}
 		if err := q.place(ctx, p.mode.first()); err != nil {
 			return err
@@ -159,19 +160,19 @@ func (p *Plan) place(ctx context.Context, o work.Options, runs bool) (err error)
 	return nil
 }
 
-// check refuses options that cannot be heeded, and returns those of Multiply as package work has them.
-func (o Options) check(elements dtype.Type) (work.Options, error) {
+// check refuses options that cannot be heeded, and returns the work that those of Multiply ask for.
+func (o Options) check(elements dtype.Type) (work.Work, error) {
 	m := o.Multiply
 	switch {
 	case m.Transpose || m.Right || m.Tune || m.Quantise != dtype.Invalid:
-		return work.Options{}, errors.New("dist: Transpose, Right, Tune and Quantise are not for shares of a matrix")
+		return work.Work{}, errors.New("dist: Transpose, Right, Tune and Quantise are not for shares of a matrix")
 	case m.Precision != dtype.Invalid && m.Precision.Storage() != elements:
-		return work.Options{}, fmt.Errorf("dist: precision %v for a share with elements of %v: convert it first", m.Precision,
+		return work.Work{}, fmt.Errorf("dist: precision %v for a share with elements of %v: convert it first", m.Precision,
 			elements)
 	case o.Exchange < Auto || o.Exchange > Gather:
-		return work.Options{}, fmt.Errorf("dist: exchange %d: want Auto, Rows or Gather", o.Exchange)
+		return work.Work{}, fmt.Errorf("dist: exchange %d: want Auto, Rows or Gather", o.Exchange)
 	}
-	return access.Options(m)
+	return access.Work(m)
 }
 
 // parts lists those that there are.

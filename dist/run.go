@@ -224,10 +224,8 @@ func epilogueOf(e []spmm.Epilogue) (launch.Epilogue, error) {
 	case 0:
 		return launch.Epilogue{}, nil
 	case 1:
-		return launch.Epilogue{
-			RowBias: access.Tensor(e[0].RowBias), ColBias: access.Tensor(e[0].ColBias),
-			Activation: launch.Activation(e[0].Activation),
-		}, nil
+		return launch.NewEpilogue(access.Tensor(e[0].RowBias), access.Tensor(e[0].ColBias),
+			launch.Activation(e[0].Activation)), nil
 	}
 	return launch.Epilogue{}, errors.New("dist: at most one epilogue is possible")
 }

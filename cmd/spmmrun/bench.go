@@ -277,7 +277,10 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 	if err != nil {
 		return nil, err
 	}
-	s := &benchmark.Sweep{Turns: turns, Peers: j.peers, Verify: j.verify, Verify64: j.verify64}
+	s := &benchmark.Sweep{Turns: turns, Peers: j.peers, Verify: rightSample[float32]}
+	s.Verify64 = func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error {
+		return rightSample(ctx, p, 0, c)
+	}
 	if err := j.lists(ctx, s); err != nil {
 		return nil, err
 	}
@@ -334,27 +337,12 @@ func allBackends(ctx context.Context) []string {
 	return names
 }
 
-// verify checks a sample of an output, in reproducible mode of its rows.
-func (j *benchJob) verify(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error {
-	if bits != 0 {
-		v, err := verifyBits(ctx, &job{verify: "sample"}, bits, p, c)
-		if err == nil && !v.OK {
-			err = errors.New(v.worst)
-		}
-		return err
-	}
-	return sampled(ctx, p, c)
-}
-
-func (j *benchJob) verify64(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error {
-	return sampled(ctx, p, c)
-}
-
-// sampled checks a sample of an output.
-func sampled[T oracle.Number](ctx context.Context, p oracle.ProblemOf[T], c *formats.Dense[T]) error {
-	r, err := oracle.Check(ctx, p, c, 1+int64(sampleProducts/(1+float64(p.A.NNZ())/float64(max(1, p.A.Rows)))))
-	if err == nil && !r.OK() {
-		err = r.First
+// rightSample checks a sample of an output, in reproducible mode of its rows.
+func rightSample[S oracle.Number](ctx context.Context, p oracle.ProblemOf[S], bits int, c *formats.Dense[S]) error {
+	x := claim[S]{problem: p, c: c, sample: sampleSize(p.A.NNZ(), p.A.Rows, 1)}
+	v, err := x.verify(ctx, bits)
+	if err == nil && !v.OK {
+		err = errors.New(v.worst)
 	}
 	return err
 }

@@ -107,9 +107,10 @@ func (e *epilogueFlags) of(n, rows, cols int) (string, error) {
 	return "", fmt.Errorf("%s: want %s, or %s", c, row, column)
 }
 
-// onDevice returns an epilogue as package spmm takes it on a device. Its bias is to be closed with close.
-func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device,
-	e oracle.EpilogueOf[S]) (out spmm.Epilogue, close func(), err error) {
+// onDevice returns an epilogue as package spmm takes it on a device, or, in row-major order, package dist. Its bias is
+// to be closed with close.
+func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device, e oracle.EpilogueOf[S],
+	anyOrder bool) (out spmm.Epilogue, close func(), err error) {
 	close = func() {}
 	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
 	d, ok := biasOf(e)
@@ -117,7 +118,7 @@ func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device,
 		return out, close, err
 	}
 	several := dev.Devices()[0] != dev // where tensors are row-major
-	x, err := spmm.NewTensor[S](dev, d.Rows, d.Cols, d.ColMajor && !several)
+	x, err := spmm.NewTensor[S](dev, d.Rows, d.Cols, d.ColMajor && anyOrder && !several)
 	if err != nil {
 		return out, close, err
 	}

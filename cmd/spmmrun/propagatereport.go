@@ -78,7 +78,7 @@ func (x *propagationReport) add(ctx context.Context, r *ranks, s *state, ts timi
 		return nil
 	}
 	var err error
-	x.Ranks, err = newRanksReport(r, s.dev.Info(), info, last)
+	x.Ranks, err = newRanksReport(r, s.dev.Info(), info, last, 1)
 	return err
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/dist"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/checkpoint"
 )
@@ -39,7 +41,7 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 	if err != nil {
 		return err
 	}
-	dev, err := r.open(ctx, g.backend)
+	dev, err := r.open(ctx, g.backend, dtype.F32)
 	if err := r.agree(err); err != nil {
 		return err
 	}
@@ -67,14 +69,15 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 	if err := r.agree(err); err != nil {
 		return err
 	}
-	if report.Output, err = collectTo(r, s.plan.Shares(), s.host, out); err != nil {
-		return r.agree(err)
+	var unwritten error
+	if report.Output, unwritten, err = collectTo(r, s.plan.Shares(), s.host, out); err != nil {
+		return err
 	}
 	p.end()
 	if r.Rank() == 0 {
 		err = report.print(stdout, g.report)
 	}
-	return r.agree(err)
+	return r.agree(cmp.Or(err, unwritten))
 }
 
 // prepare loads and normalises the graph, plans, and makes this rank's rows of X0.
@@ -236,4 +239,28 @@ func named(matrix string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", matrix, err)
+}
+
+// tensorOf returns a matrix as a tensor.
+func tensorOf[T formats.Value](ctx context.Context, dev *spmm.Device, d *formats.Dense[T]) (*spmm.Tensor[T], error) {
+	t, err := spmm.NewTensor[T](dev, d.Rows, d.Cols, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Upload(ctx, d); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// slowest returns how long each of the steps took on the rank that took longest.
+func slowest(r comm.Comm, took []int64) ([]time.Duration, error) {
+	if err := r.AllReduce(took, comm.Max); err != nil {
+		return nil, err
+	}
+	var each []time.Duration
+	for _, t := range took {
+		each = append(each, time.Duration(t))
+	}
+	return each, nil
 }

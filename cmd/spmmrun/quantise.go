@@ -75,11 +75,11 @@ func (j *job) bring(a formats.Encoded, p *progress) (q *formats.Quantised, r *qu
 	return q, &quantisedReport{Type: kind.String(), Loss: &loss}, prec, nil
 }
 
-// distanceFrom tells how far C is from the exact product of the matrix as it was before it was quantised.
-func distanceFrom[S oracle.Number](ctx context.Context, p oracle.ProblemOf[S], a formats.Encoded, c *formats.Dense[S],
-	sample int64) (*distanceReport, error) {
+// distanceFrom tells how far C is from the exact product of another matrix: A before it was quantised.
+func (x *claim[S]) distanceFrom(ctx context.Context, a formats.Encoded) (*distanceReport, error) {
+	p := x.problem
 	p.A, p.Quantised = formats.Convert[S](a.Sparse()), nil
-	r, err := oracle.Check(ctx, p, c, sample)
+	r, err := oracle.Check(ctx, p, x.c, x.sample)
 	if err != nil {
 		return nil, err
 	}

@@ -173,12 +173,13 @@ func (r *ranks) output(create func() (*output, error)) (*output, error) {
 	return out, r.agree(err)
 }
 
-// open opens the device that a name means: of several of one kind on a machine, each of its ranks takes another.
-func (r *ranks) open(ctx context.Context, name string) (*spmm.Device, error) {
+// open opens the device that a name means, for a precision: of several of one kind on a machine, each of its ranks
+// takes another.
+func (r *ranks) open(ctx context.Context, name string, precision dtype.Type) (*spmm.Device, error) {
 	if r.device != nil {
 		return r.device, nil
 	}
-	dev, err := spmm.Open(ctx, name)
+	dev, err := spmm.OpenFor(ctx, name, precision)
 	if err != nil || r.launch.LocalRank == 0 || strings.Contains(name, ":") {
 		return dev, err
 	}
@@ -229,17 +230,8 @@ func (r *ranks) via(ctx context.Context, dev *spmm.Device, how string, p *progre
 	return comm.Staged(r.Comm), nil
 }
 
-// rowsRead is the part of a matrix that a rank has at first: of one that is generated or read in parts some rows, of
-// any other file rank 0 all and the others nothing.
-type rowsRead struct {
-	a      formats.Sparse // nil: nothing
-	first  int
-	shared bool       // every rank has rows
-	typ    dtype.Type // of the matrix as it came
-}
-
 // load reads or makes the ranks' rows of a matrix. Errors are agreed on.
-func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress) (rowsRead, error) {
+func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress) (matrixRead, error) {
 	if strings.HasPrefix(name, gen.Prefix) {
 		p.step("making "+name, -1)
 		l, err := r.generate(ctx, name, seed)
@@ -248,7 +240,7 @@ func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress)
 	if l, done, err := r.loadParts(ctx, name, p); done || err != nil {
 		return l, err
 	}
-	var l rowsRead
+	var l matrixRead
 	var err error
 	if r.Rank() == 0 {
 		var a formats.Encoded
@@ -273,7 +265,7 @@ func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress)
 
 // loadParts has the ranks read a Matrix Market file together, each a part of it, where that is possible: if it is plain
 // and all can open it.
-func (r *ranks) loadParts(ctx context.Context, name string, p *progress) (l rowsRead, done bool, err error) {
+func (r *ranks) loadParts(ctx context.Context, name string, p *progress) (l matrixRead, done bool, err error) {
 	if r.Size() == 1 {
 		return l, false, nil
 	}
@@ -313,7 +305,7 @@ func (r *ranks) loadParts(ctx context.Context, name string, p *progress) (l rows
 	if all[0] > 0 && r.Rank() == 0 {
 		p.warn(mergedText(name, all[0]))
 	}
-	return rowsRead{a: s.A, first: s.First, shared: true, typ: s.A.Type()}, true, nil
+	return matrixRead{a: s.A, first: s.First, shared: true, typ: s.A.Type()}, true, nil
 }
 
 // wholeFile refuses parts that do not make the file that its size line announces.
@@ -359,10 +351,10 @@ func (r readerAt) ReadAt(p []byte, at int64) (int, error) {
 }
 
 // generate makes this rank's rows of a generated matrix.
-func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRead, error) {
+func (r *ranks) generate(ctx context.Context, name string, seed uint64) (matrixRead, error) {
 	s, err := gen.Parse(name, seed)
 	if err != nil {
-		return rowsRead{}, err
+		return matrixRead{}, err
 	}
 	var lim formats.Limits
 	if free := memory.Available(); free > 0 {
@@ -370,22 +362,22 @@ func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRea
 	}
 	one, n := lim.WithDefaults(), int64(r.Size())
 	if err := s.Fits(formats.Limits{NNZ: one.NNZ * n, Bytes: min(one.Bytes, 1<<62/n) * n}); err != nil {
-		return rowsRead{}, err
+		return matrixRead{}, err
 	}
 	lo, hi := dist.Even(s.Rows, r.Size()).Range(r.Rank())
 	a, err := s.GenerateRows(ctx, lim, lo, hi)
 	if err != nil {
-		return rowsRead{}, err
+		return matrixRead{}, err
 	}
-	return rowsRead{a: a, first: lo, shared: true, typ: a.Type()}, nil
+	return matrixRead{a: a, first: lo, shared: true, typ: a.Type()}, nil
 }
 
 // shareOf balances what was read, or its transpose, as elements of type T, for products by cols columns.
-func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l rowsRead, transpose bool,
+func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l matrixRead, transpose bool,
 	cols int) (dist.Share[T], error) {
 	var a *formats.CSR[T]
 	if l.a != nil {
-		a = formats.Convert[T](l.a)
+		a = formats.Convert[T](l.a.Sparse())
 	}
 	s := dist.Share[T]{First: l.first, A: a}
 	if !l.shared {
@@ -442,10 +434,7 @@ func (r *ranks) speed(ctx context.Context, dev *spmm.Device, a formats.Sparse, c
 
 // fits refuses, on all ranks, products whose B, C and workspace exceed this rank's part of the host's
 // memory or its device's: B and C, and whatever comes of them, take these bytes of both.
-func (r *ranks) fits(name string, dev *spmm.Device, plan interface {
-	Memory(n int) (device, host int64)
-	Info() dist.Info
-}, n int, onDevice, onHost float64) error {
+func (r *ranks) fits(name string, dev *spmm.Device, plan *dist.Plan, n int, onDevice, onHost float64) error {
 	device, host := plan.Memory(n)
 	onDevice, onHost = onDevice+float64(device), onHost+float64(host)
 	if dev.Info().Backend == "cpu" {

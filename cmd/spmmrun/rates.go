@@ -37,8 +37,8 @@ func measureDevice(ctx context.Context, d *spmm.Device) (*ratesReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ratesReport{At: m.At, Cache: m.Cache, FMA: m.FMA, FMA64: m.FMA64, Matrix: m.Matrix, LaunchUS: us(m.Launch),
-		LatencyUS: us(m.Latency)}
+	r := &ratesReport{At: m.At, Cache: m.Cache, FMA: m.FMA, FMA64: m.FMA64, Matrix: m.Matrix, LaunchUS: m.LaunchUS,
+		LatencyUS: m.LatencyUS}
 	for _, c := range m.Copy {
 		r.Copy = append(r.Copy, copyReport(c))
 	}

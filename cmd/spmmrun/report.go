@@ -141,17 +141,19 @@ func (j *job) kernelName(plan spmm.PlanInfo) string {
 	return plan.Format + "/" + plan.Kernel
 }
 
-func newReport[S oracle.Number](j *job, n int, e oracle.EpilogueOf[S], dev spmm.Info, plan spmm.PlanInfo, ts timings,
-	b spmm.Bound) report {
-	r := report{
+// newReport reports what was multiplied, and in what time.
+func newReport[T formats.Value, S oracle.Number](x setup, q *operands[T, S], plan spmm.PlanInfo, ts timings,
+	b spmm.Bound) *report {
+	j, n, dev := x.job, q.b.Cols, x.dev.Info()
+	r := &report{
 		Run:     newRunReport(j.start),
 		Matrix:  matrixReport{j.matrix, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
 		Format: plan.Format, Variant: plan.Variant, Kernel: j.kernelName(plan), Why: plan.Why,
 		Precision: plan.Precision.String(), Mode: j.mode,
-		N: n, Alpha: j.alpha, Beta: j.beta, Epilogue: newEpilogueReport(j.epilogue, e), Seed: j.seed, B: j.bFile,
+		N: n, Alpha: j.alpha, Beta: j.beta, Epilogue: newEpilogueReport(j.epilogue, q.epilogue), Seed: j.seed, B: j.bFile,
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
-		EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
+		LoadS: x.a.took.Seconds(), EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
 		Repeats: len(ts.each), Batch: ts.batch, Clock: "device",
 		Time:         timeReport{Min: us(ts.quantile(0)), Median: us(ts.quantile(0.5)), P90: us(ts.quantile(0.9))},
 		AttainableUS: us(b.Time()),
@@ -160,13 +162,16 @@ func newReport[S oracle.Number](j *job, n int, e oracle.EpilogueOf[S], dev spmm.
 	if ts.host {
 		r.Clock = "host"
 	}
+	for _, s := range x.dev.Skipped() {
+		r.Skipped = append(r.Skipped, absentEntry{s.Backend, oneLine(s.Err)})
+	}
 	for _, t := range ts.each {
 		r.Time.Samples = append(r.Time.Samples, us(t))
 	}
 	if m := r.Time.Median; m > 0 {
 		r.Attained = r.AttainableUS / m
 		r.GFLOPS = 2 * float64(plan.NNZ) * float64(n) / m / 1e3
-		r.GBS = float64(traffic(j, n, formats.TypeOf[S]().Size(), plan)+biasBytes(e)) / m / 1e3
+		r.GBS = float64(traffic(j, n, formats.TypeOf[S]().Size(), plan)+biasBytes(q.epilogue)) / m / 1e3
 	}
 	return r
 }

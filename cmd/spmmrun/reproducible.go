@@ -73,18 +73,16 @@ func (v vanishedReport) String() string {
 	return strings.Join(words, "; ")
 }
 
-// reproduced reports the last multiplication of a plan, nil in fast mode.
-func reproduced[T formats.Value, S oracle.Number](j *job, done multiplied, q *operands[T, S]) *reproducedReport {
-	if j.mode != reproducible {
-		return nil
-	}
-	p := done.bits
-	rows, cols := rfx.Rows(q.a()), rfx.Cols(q.b)
+// rounded tells whether the job leaves each sum as it is: no factor changes it and nothing is added.
+func (j *job) rounded() bool { return j.alpha == 1 && j.beta == 0 && j.epilogue.biasFile == "" }
+
+// reproduced reports a multiplication with that precision.
+func reproduced[T formats.Value, S oracle.Number](j *job, p int, q *operands[T, S]) *reproducedReport {
+	rows, cols := rfx.Rows(q.csr()), rfx.Cols(q.b)
 	least, lossless := rfx.Auto(rows, cols)
-	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0 &&
-		j.epilogue.biasFile == ""}
+	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.rounded()}
 	if !lossless || p < int(least) {
-		r.Vanished = vanishedReport{rfx.RowsToZero(q.a(), rows, rfx.P(p)), rfx.ColsToZero(q.b, cols, rfx.P(p))}
+		r.Vanished = vanishedReport{rfx.RowsToZero(q.csr(), rows, rfx.P(p)), rfx.ColsToZero(q.b, cols, rfx.P(p))}
 	}
 	return r
 }
@@ -97,14 +95,11 @@ func (r *reproducedReport) String() string {
 	return s
 }
 
-// verifyBits is verify for reproducible mode: whole rows, each bit.
-func verifyBits(ctx context.Context, j *job, precision int, p oracle.Problem, c *formats.Dense[float32]) (*verifyReport,
-	error) {
-	rows := make([]int, p.A.Rows)
-	for i := range rows {
-		rows[i] = i
-	}
-	if j.verify == "sample" {
+// verifyBits checks every bit of whole rows: a sample of them if one is asked for, unless x has one already.
+func verifyBits(ctx context.Context, x *claim[float32], precision int) (*verifyReport, error) {
+	p, c := x.problem, x.c
+	rows := span(0, p.A.Rows)
+	if x.sample > 0 && x.numbers == nil {
 		rows = sampleRows(p.A, p.B.Cols)
 	}
 	if len(rows) < p.A.Rows {
@@ -115,18 +110,27 @@ func verifyBits(ctx context.Context, j *job, precision int, p oracle.Problem, c 
 	if err != nil {
 		return nil, err
 	}
-	v := &verifyReport{Mode: j.verify, Checked: int64(len(rows)) * int64(c.Cols), OK: true, Bits: true}
+	v := &verifyReport{Checked: int64(len(rows)) * int64(c.Cols), OK: true, Bits: true}
 	for i, row := range rows {
 		for k := range c.Cols {
 			got, w := math.Float32bits(c.At(row, k)), math.Float32bits(want.At(i, k))
 			if got != w && v.OK {
 				v.OK, v.MaxRatio = false, math.MaxFloat64
-				v.worst = fmt.Sprintf("C[%d,%d] is %g (bits %08x), must be %g (bits %08x)", row, k, c.At(row, k), got,
+				v.worst = fmt.Sprintf("C[%d,%d] is %g (bits %08x), must be %g (bits %08x)", x.row(row), k, c.At(row, k), got,
 					want.At(i, k), w)
 			}
 		}
 	}
 	return v, nil
+}
+
+// span returns the numbers from lo to hi-1.
+func span(lo, hi int) []int {
+	out := make([]int, hi-lo)
+	for i := range out {
+		out[i] = lo + i
+	}
+	return out
 }
 
 // sampleRows returns rows from all over a, as many as sampleProducts pays for.

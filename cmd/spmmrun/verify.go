@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 
-	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/formats"
 )
@@ -14,47 +16,100 @@ import (
 // sampleProducts is about how many exact products --verify sample spends: a fraction of a second.
 const sampleProducts = 5e6
 
-// multiplied describes the multiplication that is verified.
-type multiplied struct {
-	info spmm.PlanInfo
-	bits int // of reproducible mode, else 0
+// sampleSize is how many outputs --verify sample checks of a product with that matrix, on each of some ranks.
+func sampleSize(nnz int64, rows, ranks int) int64 {
+	return 1 + int64(sampleProducts/float64(ranks)/(1+float64(nnz)/float64(max(1, rows))))
 }
 
-// verify checks the outputs that the job asks for.
-func verify[T formats.Value, S oracle.Number](ctx context.Context, j *job, done multiplied, q *operands[T, S],
+// claim says that c is the answer to a problem, which is verified.
+type claim[S oracle.Number] struct {
+	problem oracle.ProblemOf[S]
+	c       *formats.Dense[S]
+	sample  int64 // about how many outputs are checked; 0: all
+	numbers []int // of c's rows within the job's C, which are a sample if one is asked for; nil: c has all rows
+	// unquantised, if it is not nil, is A before it was quantised.
+	unquantised formats.Encoded
+}
+
+// row is the number within the job's C of row i.
+func (x *claim[S]) row(i int) int {
+	if x.numbers == nil {
+		return i
+	}
+	return x.numbers[i]
+}
+
+// verify checks the outputs that the job asks for. The report is of all ranks.
+func verify[T formats.Value, S oracle.Number](ctx context.Context, s setup, t task[T, S],
 	c *formats.Dense[S]) (*verifyReport, error) {
-	sample := int64(0) // all
-	if j.verify == "sample" {
-		sample = 1 + int64(sampleProducts/(1+float64(q.a().NNZ())/float64(max(1, q.rows))))
+	x, err := t.claim(c)
+	if err := s.r.agree(err); err != nil {
+		return nil, err
 	}
-	problem := oracle.ProblemOf[S]{
-		Quantised: q.quantised, A: formats.Convert[S](q.a()), B: convertDense[S](q.b), C: q.c0,
-		Alpha: float64(S(j.alpha)), Beta: float64(S(j.beta)), Epilogue: q.epilogue, Compute: done.info.Precision,
-		Out: formats.TypeOf[S](),
+	bits, _ := t.Reproduced()
+	v, err := x.verify(ctx, bits)
+	if err := s.r.agree(err); err != nil {
+		return nil, err
 	}
-	r, err := oracle.Check(ctx, problem, c, sample)
+	v.Mode = s.job.verify
+	return v, s.r.joinVerdicts(v)
+}
+
+// verify checks outputs: in reproducible mode, where bits is not 0, those of whole rows, each bit.
+func (x *claim[S]) verify(ctx context.Context, bits int) (*verifyReport, error) {
+	r, err := oracle.Check(ctx, x.problem, x.c, x.sample)
 	if err != nil {
 		return nil, err
 	}
-	distance := distanceReport{Checked: r.Checked, Worst: finite(r.Worst), Relative: finite(r.Relative)}
-	if p := done.bits; p != 0 { // right is then what the mode defines, however far from the exact product
-		// there is no such mode for f64
-		v, err := verifyBits(ctx, j, p, any(problem).(oracle.Problem), any(c).(*formats.Dense[float32]))
-		if err == nil {
-			v.Distance = distance
-		}
-		return v, err
-	}
-	v := &verifyReport{Mode: j.verify, Checked: r.Checked, MaxRatio: finite(r.MaxRatio), OK: r.OK(), Distance: distance}
-	if q.quantised != nil && q.quantised != q.original {
-		if v.unquantised, err = distanceFrom(ctx, problem, q.original, c, sample); err != nil {
+	v := &verifyReport{Checked: r.Checked, MaxRatio: finite(r.MaxRatio), OK: r.OK()}
+	if one, is := any(x).(*claim[float32]); bits != 0 && is { // the mode defines what is right, however far from exact
+		if v, err = verifyBits(ctx, one, bits); err != nil {
 			return nil, err
 		}
-	}
-	if r.First != nil {
+	} else if r.First != nil {
+		r.First.Row = x.row(r.First.Row)
 		v.worst = r.First.Error()
 	}
-	return v, nil
+	v.Distance = distanceReport{Checked: r.Checked, Worst: finite(r.Worst), Relative: finite(r.Relative)}
+	if x.unquantised != nil {
+		v.unquantised, err = x.distanceFrom(ctx, x.unquantised)
+	}
+	return v, err
+}
+
+// joinVerdicts makes a rank's verdict that of all.
+func (r *ranks) joinVerdicts(v *verifyReport) error {
+	if r.Size() == 1 {
+		return nil
+	}
+	var wrong error
+	if !v.OK {
+		wrong = fmt.Errorf("%s (of rank %d's rows)", v.worst, r.Rank())
+	}
+	if err := comm.Agree(r, wrong, nil); err != nil {
+		v.OK = false
+		var other *comm.RankError
+		if v.worst = err.Error(); errors.As(err, &other) {
+			v.worst = other.Text
+		}
+	}
+	counts := []int64{v.Checked, v.Distance.Checked}
+	if err := r.AllReduce(counts, comm.Sum); err != nil {
+		return err
+	}
+	v.Checked, v.Distance.Checked = counts[0], counts[1]
+	most := []*float64{&v.MaxRatio, &v.Distance.Worst, &v.Distance.Relative}
+	bits := make([]int64, len(most))
+	for i, x := range most {
+		bits[i] = int64(math.Float64bits(*x)) // in the order of the numbers, which are not negative
+	}
+	if err := r.AllReduce(bits, comm.Max); err != nil {
+		return err
+	}
+	for i, x := range most {
+		*x = math.Float64frombits(uint64(bits[i]))
+	}
+	return nil
 }
 
 // finite returns x, or the largest number in place of infinity and NaN, which JSON does not have.

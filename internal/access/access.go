@@ -13,6 +13,6 @@ var (
 	Device func(dev any) (*device.Device, error)
 	// Tensor returns what an spmm.Operand of a device by itself holds, nil if there is none.
 	Tensor func(operand any) *tensor.Tensor
-	// Options returns spmm.Options as package work has them, validated.
-	Options func(options any) (work.Options, error)
+	// Work returns the work that spmm.Options ask for, of a matrix as it is given.
+	Work func(options any) (work.Work, error)
 )

@@ -41,7 +41,8 @@ var Planning = []string{"internal/model", "internal/device", "internal/work", "i
 func planning() []Rule {
 	var rules []Rule
 	for i, path := range Planning {
-		rules = append(rules, Rule{path, slices.Concat([]string{"backend", "formats/...", "shaders/..."}, Planning[:i])})
+		below := slices.Concat([]string{"api", "backend", "formats/...", "shaders/..."}, Planning[:i])
+		rules = append(rules, Rule{path, below})
 	}
 	return rules
 }
@@ -50,6 +51,7 @@ func planning() []Rule {
 // plan picks a kernel, the front door knows plan.
 var Rules = append(planning(), []Rule{
 	{"dtype", nil},
+	{"api", []string{"backend", "formats"}},
 	{"internal/simd", nil},
 	{"internal/archtest", nil},
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
@@ -87,7 +89,7 @@ var Rules = append(planning(), []Rule{
 	{"comm/nccl", []string{"backend", "comm/..."}},
 	{"comm/...", []string{"comm/..."}},
 
-	{".", slices.Concat([]string{"backend", "portable/cpu", "formats/...", "internal/access"}, Planning)},
+	{".", slices.Concat([]string{"api", "backend", "portable/cpu", "formats/...", "internal/access"}, Planning)},
 	{"dist/...", slices.Concat([]string{".", "backend", "comm/...", "formats/...", "internal/access", Self}, Planning)},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},

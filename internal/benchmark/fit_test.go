@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/model"
@@ -40,10 +41,10 @@ func TestFitFindsCosts(t *testing.T) {
 func fitFinds(t *testing.T, code backend.Code, format, name string, truth model.Cost) {
 	dev := Device{Backend: "vulkan", Name: "a GPU never seen", Driver: "1", Facts: &DeviceFacts{
 		Code: code.String(), Units: 40, Rates: &model.Rates{
-			Version: model.RatesVersion, Stream: []model.Bandwidth{
-				{Bytes: 1 << 21, PerSecond: 5e11}, {Bytes: 1 << 27, PerSecond: 4e11},
+			Version: model.RatesVersion, Rates: spmm.Rates{
+				Copy:  []spmm.Bandwidth{{Bytes: 1 << 21, PerSecond: 5e11}, {Bytes: 1 << 27, PerSecond: 4e11}},
+				Cache: 2e12, FMA: 2e13, LaunchUS: 4, LatencyUS: 0.3,
 			},
-			Gather: 2e12, FMA: 2e13, LaunchUS: 4, LatencyUS: 0.3,
 		},
 	}}
 	v := variant(&measurement{Result: &Result{Chosen: format, Variant: name}}, code)
@@ -198,8 +199,8 @@ func TestNear(t *testing.T) {
 func TestFitRefuses(t *testing.T) {
 	rates := func() *model.Rates {
 		return &model.Rates{
-			Version: model.RatesVersion, Stream: []model.Bandwidth{{Bytes: 1, PerSecond: 1e9}}, Gather: 1e9,
-			FMA: 1e9,
+			Version: model.RatesVersion,
+			Rates:   spmm.Rates{Copy: []spmm.Bandwidth{{Bytes: 1, PerSecond: 1e9}}, Cache: 1e9, FMA: 1e9},
 		}
 	}
 	dev := func(name, code string, r *model.Rates) Device {
@@ -216,7 +217,7 @@ func TestFitRefuses(t *testing.T) {
 	plain := full(1)
 	plain.Predicted = nil
 	broken := rates()
-	broken.Gather = -1
+	broken.Cache = -1
 	for name, c := range map[string]struct {
 		devices []Device
 		results []Result

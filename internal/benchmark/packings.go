@@ -42,14 +42,7 @@ type DeviceFacts struct {
 
 func newDeviceFacts(dev *spmm.Device, r spmm.Rates) *DeviceFacts {
 	i := dev.Info()
-	m := &model.Rates{
-		Version: model.RatesVersion, Device: i.Name, Driver: i.Driver, At: r.At,
-		Gather: r.Cache, FMA: r.FMA, FMA64: r.FMA64, Matrix: r.Matrix,
-		LaunchUS: micros(r.Launch), LatencyUS: micros(r.Latency),
-	}
-	for _, c := range r.Copy {
-		m.Stream = append(m.Stream, model.Bandwidth(c))
-	}
+	m := &model.Rates{Version: model.RatesVersion, Device: i.Name, Driver: i.Driver, Rates: r}
 	return &DeviceFacts{Code: dev.Caps().Code.String(), Units: max(1, dev.Caps().Units), Index: i.Index, Rates: m}
 }
 

@@ -100,7 +100,7 @@ func (v *newValues) enter(ctx context.Context, t *Task) error {
 		}
 		x := &timed{clock: "device"}
 		v.add(w.name, m.NNZ()*int64(2+w.of.Size()), x)
-		if err := x.setValues(ctx, dev, m, w.of, work.Options{Format: v.format, Transpose: w.transpose}); err != nil {
+		if err := x.setValues(ctx, dev, m, w.of, work.Work{Format: v.format}, work.Form{Transpose: w.transpose}); err != nil {
 			return err
 		}
 	}
@@ -132,9 +132,9 @@ func openPlan(ctx context.Context, name string) (*device.Device, error) {
 
 // setValues prepares a matrix and a tensor of values, and times bringing these to it.
 func (x *timed) setValues(
-	ctx context.Context, dev *device.Device, m formats.Encoded, of dtype.Type, o work.Options,
+	ctx context.Context, dev *device.Device, m formats.Encoded, of dtype.Type, how work.Work, form work.Form,
 ) error {
-	p, err := plan.New(ctx, dev, m, o)
+	p, err := plan.New(ctx, dev, m, how, form)
 	if err != nil {
 		return err
 	}

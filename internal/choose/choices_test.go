@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -41,13 +42,14 @@ func snapshotDevices() map[string]*device.Device {
 	caps := lanesGPU.Caps()
 	caps.Lanes, caps.SharedBytes, caps.Matrix = true, 48<<10, lanes
 	withMatrix := device.New(described{caps: caps})
-	withMatrix.Speed.Rates = &model.Rates{
-		Stream: lanesGPU.Speed.Rates.Stream, Gather: 27e12, FMA: 5.9e13,
+	withMatrix.Speed.Rates = &model.Rates{Rates: api.Rates{
+		Copy: lanesGPU.Speed.Rates.Copy, Cache: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
-	}
+	}}
 	cpu := device.New(described{caps: backend.Caps{Code: backend.CodeGo, F16: true, F64: true, Units: 16}})
-	cpu.Speed.Rates = &model.Rates{Stream: bandwidths(1<<20, 4e11, 1<<25, 1.5e11, 1<<29, 6e10), Gather: 8e11, FMA: 1.2e12,
-		FMA64: 6e11}
+	cpu.Speed.Rates = &model.Rates{Rates: api.Rates{
+		Copy: bandwidths(1<<20, 4e11, 1<<25, 1.5e11, 1<<29, 6e10), Cache: 8e11, FMA: 1.2e12, FMA64: 6e11,
+	}}
 	return map[string]*device.Device{
 		"cuda-9.0": largeGPU(backend.CodePTX), "vulkan-lanes": withMatrix, "cpu": cpu,
 	}
@@ -65,7 +67,7 @@ func choicesOf(t *testing.T) string {
 		}
 		for _, name := range []string{"cuda-9.0", "vulkan-lanes", "cpu"} {
 			for _, prec := range []dtype.Type{dtype.F16, dtype.F32} {
-				listChoices(t, &b, m+" "+name, devices[name], resolve(t, a, work.Options{Precision: prec}))
+				listChoices(t, &b, m+" "+name, devices[name], resolve(t, a, work.Work{Precision: prec}))
 			}
 		}
 	}

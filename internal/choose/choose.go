@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -32,7 +33,6 @@ type Candidate struct {
 	Kernel  *spec.Format
 	Variant *spec.Variant
 	Why     string        // reads behind "because": the reason for its place
-	Exact   bool          // no other variant may multiply
 	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
@@ -88,11 +88,14 @@ func Choose(ctx context.Context, d *device.Device, w *work.Work) ([]*Candidate, 
 		}
 	}
 	if len(cs) == 1 {
-		return explain(cs, func(c *Candidate) string { return "there is no other " + requested(w, c) }), nil
+		cs[0].Why = "there is no other " + requested(w, cs[0])
+		return cs, nil
 	}
-	if err := rank(ctx, d, cs, w); err != nil {
+	if err := price(ctx, d, cs, w); err != nil {
 		return nil, err
 	}
+	dropFar(cs)
+	sortByCost(cs)
 	return explain(cs, func(c *Candidate) string { return predicted(cs, c) }), nil
 }
 
@@ -112,7 +115,6 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 			continue
 		}
 		if p, err := a.Adopt(c.Kernel, c.Variant); err == nil {
-			p.Exact = c.Exact
 			c.adopted = p
 			as = append(as, c)
 		}
@@ -123,7 +125,7 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 // requested says what the only candidate fulfils.
 func requested(w *work.Work, c *Candidate) string {
 	switch {
-	case c.Exact:
+	case w.AsksFor(c.Variant):
 		return "kernel " + w.Variant
 	case w.Variant != "":
 		return "variant " + w.Variant
@@ -156,21 +158,8 @@ func Micros(us float64) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
-// packed for each. Those that cannot hold even that come last.
-func rank(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
-	if len(cs) < 2 {
-		return nil
-	}
-	if err := price(ctx, d, cs, w); err != nil {
-		return err
-	}
-	dropFar(cs)
-	sortByCost(cs)
-	return nil
-}
-
-// price sets what a multiplication is predicted to cost with each candidate.
+// price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
+// Those that cannot hold even that are Unlikely.
 func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
 	pr, err := newPredictor(ctx, d, w.A.CSR(), w.Cols)
 	if err != nil {
@@ -207,14 +196,14 @@ func (c *Candidate) hollow(a *work.Matrix) bool {
 // predict predicts the variant that multiplies where the matrix, or a sample of it, is packed as enc, the whole matrix
 // having these stats.
 func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats,
-	items int64) (model.Bound, time.Duration) {
+	items int64) (api.Bound, time.Duration) {
 	if enc != nil {
 		whole := *enc
 		whole.Stats, whole.Items = s, items
 		enc = &whole
 	}
 	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()}
-	c.runs = work.Runs(c.Kernel, c.Variant, c.Exact, enc, q)
+	c.runs = c.Kernel.Runs(c.Variant, enc, q)
 	return pr.Time(c.Kernel.Name, c.runs, s, items)
 }
 
@@ -270,8 +259,8 @@ func room(d *device.Device) int64 {
 	return max(0, least)
 }
 
-// rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
-// decoded or encoded.
+// rankAdopting sorts candidates that take the matrix as it comes by what a multiplication is predicted to cost. They
+// are packed whole, so that nothing need be decoded or encoded.
 func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
 	if len(cs) < 2 {
 		return nil
@@ -305,11 +294,7 @@ func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, err
 			return nil, err
 		}
 	}
-	p, err := a.Pack(c.Kernel, c.Variant)
-	if err == nil {
-		p.Exact = c.Exact
-	}
-	return p, err
+	return a.Pack(c.Kernel, c.Variant)
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
@@ -332,9 +317,13 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 		var of []*Candidate
 		for _, v := range usable(k, caps, prec, kind) {
 			same := func(c *Candidate) bool { return k.SamePacking(c.Variant, v) }
-			exact := w.AsksFor(v)
-			if exact || w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same) {
-				of = append(of, &Candidate{Kernel: k, Variant: v, Exact: exact, room: most})
+			switch {
+			case w.AsksFor(v):
+				only := *k
+				only.Suited = nil // no other variant multiplies
+				of = append(of, &Candidate{Kernel: &only, Variant: v, room: most})
+			case w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same):
+				of = append(of, &Candidate{Kernel: k, Variant: v, room: most})
 			}
 			if !v.Any {
 				there = append(there, k.Name+"/"+v.KernelName())
@@ -392,7 +381,7 @@ func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Va
 func (c *Candidate) On(d *device.Device, w *work.Work) (*Candidate, error) {
 	for _, v := range usable(c.Kernel, d.Caps(), w.Precision, w.A.Kind()) {
 		if v == c.Variant || w.Variant == "" && c.Kernel.SamePacking(c.Variant, v) {
-			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, Exact: c.Exact, room: c.room}, nil
+			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, room: c.room}, nil
 		}
 	}
 	return nil, fmt.Errorf("no kernel for format %s and %v as on the group's first device: %w", c.Kernel.Name, w.Precision, backend.ErrUnsupported)

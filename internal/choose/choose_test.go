@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -43,27 +44,27 @@ func largeGPU(code backend.Code) *device.Device {
 		Code: code, Arch: 90, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 227 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes,
 	}})
-	d.Speed.Rates = &model.Rates{
-		Stream: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Gather: 14e12,
+	d.Speed.Rates = &model.Rates{Rates: api.Rates{
+		Copy: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Cache: 14e12,
 		FMA:    6.5e13,
 		Matrix: map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14},
-	}
+	}}
 	return d
 }
 
 // bandwidths are those of copies, given as pairs of bytes in use and bytes a second.
-func bandwidths(pairs ...float64) []model.Bandwidth {
-	var bs []model.Bandwidth
+func bandwidths(pairs ...float64) []api.Bandwidth {
+	var bs []api.Bandwidth
 	for p := range slices.Chunk(pairs, 2) {
-		bs = append(bs, model.Bandwidth{Bytes: int64(p[0]), PerSecond: p[1]})
+		bs = append(bs, api.Bandwidth{Bytes: int64(p[0]), PerSecond: p[1]})
 	}
 	return bs
 }
 
-// resolve returns the work that options ask for.
-func resolve(t *testing.T, a formats.Encoded, o work.Options) *work.Work {
+// resolve returns work with a matrix.
+func resolve(t *testing.T, a formats.Encoded, o work.Work) *work.Work {
 	t.Helper()
-	w, err := work.Resolve(a, o)
+	w, err := o.Resolve(a, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func resolve(t *testing.T, a formats.Encoded, o work.Options) *work.Work {
 }
 
 // chosen returns the first candidate that can hold the matrix.
-func chosen(t *testing.T, d *device.Device, a formats.Sparse, o work.Options) *Candidate {
+func chosen(t *testing.T, d *device.Device, a formats.Sparse, o work.Work) *Candidate {
 	t.Helper()
 	cs, err := Choose(t.Context(), d, resolve(t, a, o))
 	if err != nil {
@@ -138,7 +139,7 @@ func TestChoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, largeGPU(c.code), a, work.Options{Precision: c.prec, Cols: c.cols})
+		got := chosen(t, largeGPU(c.code), a, work.Work{Precision: c.prec, Cols: c.cols})
 		if !slices.Contains(strings.Fields(c.format), got.Kernel.Name) || c.prec == dtype.F32 && got.Variant.In != dtype.F32 {
 			t.Errorf("%s: picked %s because %s; want one of %s", c.name, got.name(), got.Why, c.format)
 		}
@@ -155,7 +156,7 @@ func TestHollow(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cs, err := Choose(t.Context(), largeGPU(backend.CodePTX),
-		resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8}))
+		resolve(t, formats.ConvertTo(a, dtype.F16), work.Work{Cols: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestHollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	cs, err = Choose(t.Context(), largeGPU(backend.CodePTX),
-		resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8, Format: "sparse24r"}))
+		resolve(t, formats.ConvertTo(a, dtype.F16), work.Work{Cols: 8, Format: "sparse24r"}))
 	if err != nil || cs[0].cost == Unlikely {
 		t.Errorf("asked for: %v, %v", cs, err)
 	}
@@ -187,11 +188,11 @@ func TestChoiceOfWindows(t *testing.T) {
 		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
 	}})
-	d.Speed.Rates = &model.Rates{
-		Stream: bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12),
-		Gather: 27e12, FMA: 5.9e13,
+	d.Speed.Rates = &model.Rates{Rates: api.Rates{
+		Copy:  bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12),
+		Cache: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
-	}
+	}}
 	for _, c := range []struct {
 		format, matrix string
 		staged         bool
@@ -205,7 +206,7 @@ func TestChoiceOfWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, d, a, work.Options{Format: c.format, Precision: dtype.F16, Cols: 512})
+		got := chosen(t, d, a, work.Work{Format: c.format, Precision: dtype.F16, Cols: 512})
 		if staged := strings.HasPrefix(got.Variant.Kernel(), "window"); staged != c.staged {
 			t.Errorf("%s of %s: picked %s because %s", c.format, c.matrix, got.name(), got.Why)
 		}
@@ -223,7 +224,7 @@ func TestTF32(t *testing.T) {
 		format string
 		want   dtype.Type
 	}{{backend.CodePTX, "cvse", dtype.TF32}, {backend.CodePTX, "csr", dtype.F32}, {backend.CodeSPIRV, "cvse", dtype.F32}} {
-		got := chosen(t, largeGPU(c.code), a, work.Options{Format: c.format, Precision: dtype.TF32})
+		got := chosen(t, largeGPU(c.code), a, work.Work{Format: c.format, Precision: dtype.TF32})
 		if got.Variant.In != c.want {
 			t.Errorf("%v %s: computed as %v by %s, want %v", c.code, c.format, got.Variant.In, got.Variant.Name, c.want)
 		}
@@ -236,7 +237,7 @@ func TestWholeDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := chosen(t, largeGPU(backend.CodePTX), a, work.Options{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
+	got := chosen(t, largeGPU(backend.CodePTX), a, work.Work{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
 	if got.Variant.In != dtype.TF32 {
 		t.Errorf("panels of a mesh are multiplied by %s, because %s; want matrix units", got.Variant.Name, got.Why)
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -17,28 +17,12 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Packing is a matrix as a variant packs it.
-type Packing struct {
-	Format     string
-	Variant    string // that the matrix is packed for; "" if the device has none for the format
-	Kernel     string // that multiplies by as many columns as are asked for, such as "hopper 128×192"
-	Precision  dtype.Type
-	Stats      formats.Stats
-	Items      int64            // work items that the kernel shares out
-	Options    map[string]int   // the format's parameters
-	Details    []formats.Detail // figures of the format's own
-	EncodeTime time.Duration
-	Bound      model.Bound   // least times of a multiplication
-	Predicted  time.Duration // of a multiplication; what formats are chosen by
-	Err        error         // why it cannot be packed
-}
-
 // detailed are matrices that tell more than Stats.
 type detailed interface{ Details() []formats.Detail }
 
 // Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
 // format needs.
-func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]Packing, error) {
+func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]api.Packing, error) {
 	if w.A.Kind() == dtype.Invalid {
 		w = w.Decoded()
 	}
@@ -50,7 +34,7 @@ func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]Packing, er
 	if err != nil {
 		return nil, err
 	}
-	var ps []Packing
+	var ps []api.Packing
 	for _, c := range cs {
 		p, err := c.packing(ctx, d, pr, w.A)
 		if err != nil {
@@ -63,8 +47,8 @@ func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]Packing, er
 
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
 func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor,
-	a *work.Matrix) (Packing, error) {
-	p := Packing{Format: c.Kernel.Name, Variant: c.Variant.Name, Precision: c.Variant.In}
+	a *work.Matrix) (api.Packing, error) {
+	p := api.Packing{Format: c.Kernel.Name, Variant: c.Variant.Name, Precision: c.Variant.In}
 	if c.Kernel.Measure != nil {
 		var items int64
 		if p.Stats, items, p.Err = c.measured(a.Encoded); p.Err == nil {
@@ -98,11 +82,11 @@ func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Pre
 }
 
 // missing lists the formats that the device has no kernel for.
-func missing(ps []Packing, w *work.Work) []Packing {
-	var none []Packing
+func missing(ps []api.Packing, w *work.Work) []api.Packing {
+	var none []api.Packing
 	for _, f := range work.Formats() {
-		if w.Format == "" && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
-			none = append(none, Packing{Format: f, Precision: w.Precision,
+		if w.Format == "" && !slices.ContainsFunc(ps, func(p api.Packing) bool { return p.Format == f }) {
+			none = append(none, api.Packing{Format: f, Precision: w.Precision,
 				Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
 		}
 	}

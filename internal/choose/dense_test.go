@@ -35,7 +35,7 @@ func TestDenseIsChosen(t *testing.T) {
 		}
 		x := formats.ConvertTo(a, dtype.F16)
 		for _, n := range c.cols {
-			cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, x, work.Options{Cols: n}))
+			cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, x, work.Work{Cols: n}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestDenseNeedsMemory(t *testing.T) {
 		a.RowPtr[i+1], a.ColIdx[i] = int64(i+1), int32(i)
 	}
 	d := largeGPU(backend.CodePTX)
-	cs, err := Choose(t.Context(), d, resolve(t, a, work.Options{Cols: 8}))
+	cs, err := Choose(t.Context(), d, resolve(t, a, work.Work{Cols: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestDenseNeedsMemory(t *testing.T) {
 			t.Errorf("%s is predicted to take %v, and its error is %v", c.name(), c.cost, err)
 		}
 	}
-	cs, err = Choose(t.Context(), d, resolve(t, a, work.Options{Cols: 8, Format: "dense"}))
+	cs, err = Choose(t.Context(), d, resolve(t, a, work.Work{Cols: 8, Format: "dense"}))
 	if err != nil {
 		t.Fatal(err)
 	}

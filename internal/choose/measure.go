@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
@@ -18,8 +19,8 @@ import (
 func measure(ctx context.Context, d *device.Device) (*model.Rates, error) {
 	info := d.Info()
 	c := &model.Rates{
-		Version: model.RatesVersion, Device: info.Name, Driver: info.Driver, At: time.Now().UTC().Truncate(time.Second),
-		Fresh: true, Matrix: map[string]float64{},
+		Version: model.RatesVersion, Device: info.Name, Driver: info.Driver,
+		Rates: api.Rates{At: time.Now().UTC().Truncate(time.Second), Fresh: true, Matrix: map[string]float64{}},
 	}
 	for _, n := range streamSizes(d) {
 		r, err := peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.Copy)), n, 0)
@@ -27,11 +28,11 @@ func measure(ctx context.Context, d *device.Device) (*model.Rates, error) {
 			return nil, err
 		}
 		if r > 0 {
-			c.Stream = append(c.Stream, model.Bandwidth{Bytes: 2 * n, PerSecond: r})
+			c.Copy = append(c.Copy, api.Bandwidth{Bytes: 2 * n, PerSecond: r})
 		}
 	}
 	var err error
-	if c.Gather, err = peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.Read)), cached, 0); err != nil {
+	if c.Cache, err = peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.Read)), cached, 0); err != nil {
 		return nil, err
 	}
 	if c.FMA, err = peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.FMA)), cached, 0); err != nil {

@@ -85,7 +85,7 @@ func TestMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, d := range devices {
-			choose := chooser(t, d, resolve(t, a, work.Options{Precision: dtype.F16}))
+			choose := chooser(t, d, resolve(t, a, work.Work{Precision: dtype.F16}))
 			for c, us := range cases {
 				if c.matrix != m || c.backend != name {
 					continue

@@ -19,13 +19,25 @@ type Activation = spec.Activation
 // Epilogue makes C = act(alpha·A·B + beta·C + bias) of a multiplication. One of the biases may be given: RowBias, M×1,
 // whose element i is added to row i of C, or ColBias, 1×N, whose element j is added to column j.
 type Epilogue struct {
-	RowBias, ColBias *tensor.Tensor
+	RowBias, ColBias tensor.Operand
 	Activation       Activation
 }
 
-// Split returns the bias, nil if there is none, and what kernels are told.
+// NewEpilogue returns an epilogue with biases on a device by itself. A bias of nil is none.
+func NewEpilogue(row, col *tensor.Tensor, a Activation) Epilogue {
+	e := Epilogue{Activation: a}
+	if row != nil {
+		e.RowBias = row
+	}
+	if col != nil {
+		e.ColBias = col
+	}
+	return e
+}
+
+// Split returns the bias on a device by itself, nil if there is none, and what kernels are told.
 func (e Epilogue) Split() (*tensor.Tensor, spec.Epilogue, error) {
-	s := spec.Epilogue{Activation: e.Activation}
+	s, bias := spec.Epilogue{Activation: e.Activation}, e.RowBias
 	switch {
 	case !e.Activation.Known():
 		return nil, s, fmt.Errorf("unknown %v", e.Activation)
@@ -33,26 +45,14 @@ func (e Epilogue) Split() (*tensor.Tensor, spec.Epilogue, error) {
 		return nil, s, ErrTwoBiases
 	case e.RowBias != nil:
 		s.Bias = spec.RowBias
-		return e.RowBias, s, nil
 	case e.ColBias != nil:
-		s.Bias = spec.ColBias
-		return e.ColBias, s, nil
+		s.Bias, bias = spec.ColBias, e.ColBias
 	}
-	return nil, s, nil
+	t, err := tensor.One(bias)
+	return t, s, err
 }
 
 var ErrTwoBiases = errors.New("a row bias and a column bias: one of them is possible")
-
-// Bytes returns the bytes that reading the bias moves.
-func (e Epilogue) Bytes() int64 {
-	n := int64(0)
-	for _, t := range []*tensor.Tensor{e.RowBias, e.ColBias} {
-		if t != nil {
-			n += int64(t.Rows) * int64(t.Cols) * int64(t.Type.Size())
-		}
-	}
-	return n
-}
 
 // biased is an epilogue with the buffer that holds its bias.
 type biased struct {

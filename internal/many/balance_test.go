@@ -5,6 +5,7 @@ package many_test
 import (
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/many"
@@ -34,7 +35,8 @@ func TestCutByPrediction(t *testing.T) {
 	} {
 		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)
-		g, err := many.New(t.Context(), devs, a, work.Options{Format: "csr", Cols: 8}, many.Sharing{Split: work.ByRows})
+		w := resolve(t, a, work.Work{Format: "csr", Cols: 8})
+		g, err := many.New(t.Context(), devs, w, many.Sharing{Split: api.ByRows})
 		if err != nil {
 			t.Fatal(err)
 		}

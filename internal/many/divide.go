@@ -11,6 +11,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -41,7 +42,7 @@ func (m divided) on(i int, rows *work.Matrix) *work.Work {
 
 // decision is a split and its reason.
 type decision struct {
-	split   work.Split
+	split   api.Split
 	why     string    // reads behind "because"
 	weights []float64 // each device's share of the work
 	misfit  string    // why not every device can hold all of A; "": all can
@@ -52,15 +53,15 @@ type decision struct {
 // max t_d(w_d·n) by columns and 1/Σ 1/t_d(n) by rows, where w_d is in proportion to 1/t_d(n).
 func decide(ctx context.Context, devs []*device.Device, m divided, o Sharing) (decision, error) {
 	one := decision{split: o.Split, why: "it was requested", weights: equal(len(devs)), misfit: misfit(devs, m, o)}
-	if o.Split == work.ByColumns && o.Memory > 0 && one.misfit != "" {
+	if o.Split == api.ByColumns && o.Memory > 0 && one.misfit != "" {
 		return one, fmt.Errorf("by columns each device holds all of A, and %s: %w", one.misfit, backend.ErrOutOfMemory)
 	}
-	if len(devs) == 1 || o.Split != work.AutoSplit && alike(devs) {
+	if len(devs) == 1 || o.Split != api.AutoSplit && alike(devs) {
 		switch {
-		case one.split == work.AutoSplit && one.misfit != "":
-			one.split, one.why = work.ByRows, one.misfit
-		case one.split == work.AutoSplit:
-			one.split, one.why = work.ByColumns, "there is one device"
+		case one.split == api.AutoSplit && one.misfit != "":
+			one.split, one.why = api.ByRows, one.misfit
+		case one.split == api.AutoSplit:
+			one.split, one.why = api.ByColumns, "there is one device"
 		}
 		return one, nil
 	}
@@ -77,11 +78,11 @@ func decide(ctx context.Context, devs []*device.Device, m divided, o Sharing) (d
 		times[i] = t
 	}
 	one.weights = inverse(times)
-	if o.Split != work.AutoSplit {
+	if o.Split != api.AutoSplit {
 		return one, nil
 	}
 	if one.misfit != "" {
-		one.split, one.why = work.ByRows, one.misfit
+		one.split, one.why = api.ByRows, one.misfit
 		return one, nil
 	}
 	return one.faster(ctx, devs, m, o, times)
@@ -113,7 +114,7 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 			return one, named(devs[0], err)
 		}
 		if rate > 0 {
-			a, b := moving(devs, m, o, work.ByColumns, one.weights, rate), moving(devs, m, o, work.ByRows, one.weights, rate)
+			a, b := moving(devs, m, o, api.ByColumns, one.weights, rate), moving(devs, m, o, api.ByRows, one.weights, rate)
 			byColumns, byRows = byColumns+a, byRows+b
 			moves = fmt.Sprintf("; of these %s and %s are for moving B, %v, at %.3g GB/s", choose.Short(a), choose.Short(b),
 				o.From, rate/1e9)
@@ -121,9 +122,9 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 	}
 	// Rows have to be that much faster: every device gets all of B then, and no device has all of C.
 	const margin = 1.1
-	one.split = work.ByColumns
+	one.split = api.ByColumns
 	if float64(byRows)*margin < float64(byColumns) {
-		one.split = work.ByRows
+		one.split = api.ByRows
 	}
 	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n,
 		plan.Sides{Right: m.Right}.Counted(), choose.Short(byColumns), choose.Short(byRows), moves)

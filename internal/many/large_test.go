@@ -6,13 +6,14 @@ import (
 	"math"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/many"
-	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
@@ -42,10 +43,10 @@ func TestPackedInBlocks(t *testing.T) {
 		return device.New(dev)
 	}
 	b := gen.Dense(k, n, 1, gen.Values{})
-	multiply := func(memory int64) (*formats.Dense[float32], plan.Info) {
+	multiply := func(memory int64) (*formats.Dense[float32], api.PlanInfo) {
 		c := formats.NewDense[float32](m, n)
-		g, err := many.New(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n},
-			many.Sharing{Split: work.ByRows, Memory: memory})
+		g, err := many.New(ctx, []*device.Device{open()}, resolve(t, a, work.Work{Format: "csr", Cols: n}),
+			many.Sharing{Split: api.ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +55,7 @@ func TestPackedInBlocks(t *testing.T) {
 			return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32,
 				Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 		}
-		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), many.Epilogue{}); err != nil {
+		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), launch.Epilogue{}); err != nil {
 			t.Fatal(err)
 		}
 		return c, g.Describe()

@@ -9,12 +9,12 @@ import (
 	"math"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
-	"github.com/spmmrun/spmm/internal/work"
 )
 
 // linkRate is how fast one device's memory is copied to another's, as the cache folder has it.
@@ -95,7 +95,7 @@ func measureLink(ctx context.Context, from, to *device.Device) (float64, error) 
 
 // moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that
 // one device sends or receives, over the link's rate.
-func moving(devs []*device.Device, m divided, o Sharing, split work.Split, weights []float64,
+func moving(devs []*device.Device, m divided, o Sharing, split api.Split, weights []float64,
 	rate float64) time.Duration {
 	rows, cols := m.A.Dims()
 	g := &Plan{

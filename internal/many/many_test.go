@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend/backendtest"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/cache/cachetest"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 func TestMain(m *testing.M) { cachetest.Main(m.Run) }
@@ -23,6 +25,16 @@ func openCPU(t *testing.T) *device.Device {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// resolve returns work with a matrix.
+func resolve(t *testing.T, a formats.Encoded, w work.Work) *work.Work {
+	t.Helper()
+	resolved, err := w.Resolve(a, work.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
 }
 
 // writeModel makes text the model of a device in the cache folder.

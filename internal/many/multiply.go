@@ -9,26 +9,27 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
-	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails,
 // the others stop and the error names it.
 func (g *Plan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
-	e Epilogue) (Timing, error) {
+	e launch.Epilogue) (api.Timing, error) {
 	start := time.Now()
 	if g.all.Right {
 		b, c = b.Transposed(), c.Transposed()
 	}
 	if err := g.all.CheckDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
-		return Timing{}, err
+		return api.Timing{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.usable(); err != nil {
-		return Timing{}, err
+		return api.Timing{}, err
 	}
 	t := newTally(len(g.plans))
 	if g.most > 0 && b.Cols > g.most && (e.RowBias != nil || e.ColBias != nil) {
@@ -54,8 +55,8 @@ func (g *Plan) tooMany(n int) error {
 }
 
 // multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
-func (g *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue,
-	t *tally) error {
+func (g *Plan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
+	e launch.Epilogue, t *tally) error {
 	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ type task struct {
 // share cuts B and C as the plan sees them. Devices without rows or columns get no task, unless there are none at all.
 func (g *Plan) share(b, c tensor.Dense) []task {
 	bounds := g.bounds
-	if g.Split == work.ByColumns {
+	if g.Split == api.ByColumns {
 		bounds = cutColumns(b.Cols, g.weights)
 	}
 	var ps []task
@@ -98,7 +99,7 @@ func (g *Plan) share(b, c tensor.Dense) []task {
 		if lo == hi && (i > 0 || bounds[len(bounds)-1] > 0) {
 			continue
 		}
-		if g.Split == work.ByColumns {
+		if g.Split == api.ByColumns {
 			ps = append(ps, task{i, b.ColRange(lo, hi), c.ColRange(lo, hi)})
 		} else {
 			ps = append(ps, task{i, b, c.RowRange(lo, hi)})

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/launch"
@@ -107,7 +108,7 @@ func (g *Plan) overlapOn(ctx context.Context, d int, need box, alpha float64, b 
 	e launch.Epilogue, t *tally) error {
 	if b.boxes[d] == need {
 		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
-		t.Each[d] = tm
+		t.Each[d] = backend.Timing{Device: tm.Device, Host: tm.Host}
 		return err
 	}
 	w, err := g.chunksOn(d, b.Type, c.Type)
@@ -184,10 +185,10 @@ func (g *Plan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *T
 
 // multiplyChunk multiplies by a chunk of B, into elements x of C.
 func (g *Plan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64,
-	tmp *tensor.Tensor, x box, c *Tensor, e launch.Epilogue) (backend.Timing, error) {
+	tmp *tensor.Tensor, x box, c *Tensor, e launch.Epilogue) (api.Timing, error) {
 	if beta != 0 {
 		if _, err := copyBox(ctx, tmp, x, c.parts[d], c.boxes[d], false); err != nil {
-			return backend.Timing{}, err
+			return api.Timing{}, err
 		}
 	}
 	tm, err := g.plans[d].Run(ctx, alpha, b, beta, tmp, e)

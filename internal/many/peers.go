@@ -31,13 +31,13 @@ func together(ctx context.Context, n int, f func(ctx context.Context, d int) err
 
 // Copy makes the elements of one matrix those of another, of the same size and type on the same devices. It returns the
 // bytes that went from one device to another.
-func Copy(ctx context.Context, dst, src Operand) (int64, error) {
+func Copy(ctx context.Context, dst, src tensor.Operand) (int64, error) {
 	if src == nil {
 		return 0, errors.New("the tensor to copy is missing")
 	}
 	switch t := dst.(type) {
 	case *tensor.Tensor:
-		one, err := OneTensor(src)
+		one, err := tensor.One(src)
 		if err != nil {
 			return 0, err
 		}

@@ -11,13 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
@@ -27,20 +26,9 @@ import (
 
 // Sharing says how devices share a product. The zero value leaves it open.
 type Sharing struct {
-	Split  work.Split
+	Split  api.Split
 	Memory int64     // bytes that may be used of each device; 0: what it has
 	From   Placement // where B lies before each product
-}
-
-// Validate refuses what no matrix and no devices can make right.
-func (s Sharing) Validate() error {
-	switch {
-	case s.Split > work.ByRows:
-		return fmt.Errorf("Options.Split: %v: want work.AutoSplit, work.ByColumns or work.ByRows", s.Split)
-	case s.Memory < 0:
-		return fmt.Errorf("Options.Memory: %d bytes", s.Memory)
-	}
-	return nil
 }
 
 // plansMade counts plans.
@@ -51,14 +39,14 @@ var plansMade atomic.Int64
 type Plan struct {
 	number int64 // of all, by which sequences take several in one order
 
-	Split work.Split // work.ByColumns or work.ByRows
+	Split api.Split // api.ByColumns or api.ByRows
 	Why   string
 
 	all     whole
 	plans   []*plan.Plan // one for each device
 	weights []float64
-	bounds  []int   // work.ByRows: the rows of each device
-	entries []int64 // work.ByRows: where the entries of each begin
+	bounds  []int   // api.ByRows: the rows of each device
+	entries []int64 // api.ByRows: where the entries of each begin
 	given   *values.Given
 	most    int // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
@@ -77,16 +65,15 @@ type whole struct {
 }
 
 // Prepare prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
-func Prepare(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options,
-	s Sharing) (Matrix, error) {
+func Prepare(ctx context.Context, devs []*device.Device, together bool, w *work.Work, s Sharing) (Matrix, error) {
 	if !together && s == (Sharing{}) {
-		p, err := plan.New(ctx, devs[0], a, o)
+		p, err := plan.Prepare(ctx, devs[0], w)
 		if err != nil {
 			return nil, err
 		}
 		return one{p}, nil
 	}
-	g, err := New(ctx, devs, a, o, s)
+	g, err := New(ctx, devs, w, s)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +82,8 @@ func Prepare(ctx context.Context, devs []*device.Device, together bool, a format
 }
 
 // New prepares a matrix for one or more devices that multiply together.
-func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*Plan, error) {
-	if err := sh.validate(devs, o); err != nil {
-		return nil, err
-	}
-	w, err := work.Resolve(a, o)
-	if err != nil {
+func New(ctx context.Context, devs []*device.Device, w *work.Work, sh Sharing) (*Plan, error) {
+	if err := sh.validate(devs, w); err != nil {
 		return nil, err
 	}
 	m := divided{Work: w}
@@ -111,8 +94,8 @@ func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.O
 	g := &Plan{number: plansMade.Add(1), Split: s.split, Why: s.why, weights: s.weights,
 		chunks: make([]chunked, len(devs))}
 	rows, cols := w.A.Dims()
-	g.all = whole{plan.Sides{Rows: rows, Cols: cols, Right: o.Right}, w.A.NNZ()}
-	if s.split == work.ByRows {
+	g.all = whole{plan.Sides{Rows: rows, Cols: cols, Right: w.Right}, w.A.NNZ()}
+	if s.split == api.ByRows {
 		err = g.divideRows(ctx, devs, m, s, sh)
 	} else {
 		g.plans, err = m.byColumns(ctx, devs)
@@ -120,7 +103,7 @@ func New(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.O
 	if err != nil {
 		return nil, cmp.Or(err, closePlans(g.plans))
 	}
-	if s.split == work.ByRows {
+	if s.split == api.ByRows {
 		ptr, _ := w.A.CSR().Pattern()
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
@@ -145,13 +128,13 @@ func (g *Plan) SetHostValues(ctx context.Context, v values.Host) error {
 			return named(p.Device(), err)
 		}
 	}
-	if g.Split == work.ByRows && g.given.Reordered { // by the rows of what is multiplied with
+	if g.Split == api.ByRows && g.given.Reordered { // by the rows of what is multiplied with
 		v.Data = g.given.InOrder(v)
 	}
 	size := int64(v.Type.Size())
 	g.torn = together(ctx, len(g.plans), func(ctx context.Context, d int) error {
 		part := v
-		if g.Split == work.ByRows {
+		if g.Split == api.ByRows {
 			part.Data = v.Data[g.entries[d]*size : g.entries[d+1]*size]
 		}
 		if err := g.plans[d].SetHostValues(ctx, part); err != nil {
@@ -210,21 +193,21 @@ func fewer(n int) int {
 }
 
 // validate refuses what no matrix can make right on these devices.
-func (s Sharing) validate(devs []*device.Device, o work.Options) error {
+func (s Sharing) validate(devs []*device.Device, w *work.Work) error {
 	switch {
 	case s.From.check(len(devs)) != nil:
 		return fmt.Errorf("Options.From: %w", s.From.check(len(devs)))
-	case o.Whole != (work.Extent{}):
-		return errors.New("Options.Whole is for a device by itself")
-	case o.Tune && len(devs) > 1:
+	case w.A.IsPart():
+		return errors.New("Form.Whole is for a device by itself")
+	case w.Tune && len(devs) > 1:
 		return errors.New("Options.Tune: tune on one of the devices: what is found is remembered for all of its kind")
 	}
 	return nil
 }
 
 // Parts returns what each device holds.
-func (g *Plan) Parts() []plan.Info {
-	var parts []plan.Info
+func (g *Plan) Parts() []api.PlanInfo {
+	var parts []api.PlanInfo
 	for _, p := range g.plans {
 		parts = append(parts, p.Describe())
 	}
@@ -233,10 +216,10 @@ func (g *Plan) Parts() []plan.Info {
 
 // Describe returns the Info of the whole matrix, in the caller's terms; the format and the variant are the first
 // device's.
-func (g *Plan) Describe() plan.Info {
+func (g *Plan) Describe() api.PlanInfo {
 	parts := g.Parts()
 	whole := parts[0]
-	if g.Split == work.ByRows {
+	if g.Split == api.ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
 			whole.Stats = resident.AddStats(whole.Stats, p.Stats, g.all.NNZ)
@@ -251,8 +234,8 @@ func (g *Plan) Describe() plan.Info {
 	return whole
 }
 
-// single returns the only device's plan, nil if there are several.
-func (g *Plan) single() *plan.Plan {
+// Single returns the only device's plan, nil if there are several.
+func (g *Plan) Single() *plan.Plan {
 	if len(g.plans) == 1 {
 		return g.plans[0]
 	}
@@ -260,7 +243,7 @@ func (g *Plan) single() *plan.Plan {
 }
 
 // SetValues is SetHostValues of a tensor's elements, which go through the host's memory.
-func (g *Plan) SetValues(ctx context.Context, v Operand) error {
+func (g *Plan) SetValues(ctx context.Context, v tensor.Operand) error {
 	if v == nil {
 		return errors.New("the tensor of values is missing")
 	}
@@ -290,24 +273,24 @@ func (g *Plan) Reproduced() (bits rfx.P, lossless bool) {
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having
 // elements of type out and not being read, with an epilogue.
-func (g *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
-	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) {
+func (g *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e launch.Epilogue) (api.Bound, error) {
+	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (api.Bound, error) {
 		return p.Attainable(ctx, n, out, e)
 	})
 }
 
 // Observe is Plan.Observe of each device. No device takes longer than the product.
 func (g *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration,
-	e Epilogue) (model.Bound, error) {
-	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error) {
+	e launch.Epilogue) (api.Bound, error) {
+	return g.slowest(n, e, func(p *plan.Plan, n int, e launch.Epilogue) (api.Bound, error) {
 		return p.Observe(ctx, n, out, took, e)
 	})
 }
 
 // slowest returns the longest bound of a device, for its part of n columns.
-func (g *Plan) slowest(n int, e Epilogue,
-	bound func(p *plan.Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
-	var most model.Bound
+func (g *Plan) slowest(n int, e launch.Epilogue,
+	bound func(p *plan.Plan, n int, e launch.Epilogue) (api.Bound, error)) (api.Bound, error) {
+	var most api.Bound
 	row, err := g.tensor(e.RowBias)
 	if err != nil {
 		return most, err
@@ -319,12 +302,12 @@ func (g *Plan) slowest(n int, e Epilogue,
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
-		if g.Split == work.ByColumns {
+		if g.Split == api.ByColumns {
 			if part = cuts[d+1] - cuts[d]; part == 0 && d > 0 {
 				continue
 			}
 		}
-		b, err := bound(p, part, launch.Epilogue{RowBias: row.part(d), ColBias: col.part(d), Activation: e.Activation})
+		b, err := bound(p, part, launch.NewEpilogue(row.part(d), col.part(d), e.Activation))
 		if err != nil {
 			return most, named(p.Device(), err)
 		}

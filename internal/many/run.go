@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
@@ -22,12 +23,12 @@ import (
 
 // tally adds up how long a multiplication takes on each device, and in all.
 type tally struct {
-	Timing
+	api.Timing
 	adding sync.Mutex
 }
 
 func newTally(devices int) *tally {
-	return &tally{Timing: Timing{Each: make([]backend.Timing, devices)}}
+	return &tally{Timing: api.Timing{Each: make([]backend.Timing, devices)}}
 }
 
 // sum sets what is said of all devices together.
@@ -67,10 +68,10 @@ func (t *tally) copy(ctx context.Context, dst, src *Tensor) error {
 // Repeat runs the same multiplication of tensors on the plan's devices a number of times back to back. What does not
 // lie where the split needs it is copied there before, and C back after, once. With a beta other than 0 each run adds
 // to the last one's c.
-func (g *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand,
-	e Epilogue) (Timing, error) {
+func (g *Plan) Repeat(ctx context.Context, times int, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
+	e launch.Epilogue) (api.Timing, error) {
 	if times < 1 {
-		return Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
+		return api.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,26 +80,26 @@ func (g *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, 
 
 // Start starts a product whose operands lie where the split needs them, on each device, and returns; any other is
 // waited for.
-func (g *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand,
-	e Epilogue) (Pending, error) {
+func (g *Plan) Start(ctx context.Context, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
+	e launch.Epilogue) (backend.Pending, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	bs, cs, err := g.operands(b, c)
 	if err != nil {
-		return Pending{}, err
+		return nil, err
 	}
 	es, err := g.recordable(bs, cs, e)
 	if err != nil || g.plans[0].Recordable() != nil {
 		t, err := g.repeat(ctx, 1, alpha, b, beta, c, e)
-		return Pending{done: t}, err
+		return &pending{done: t}, err
 	}
 	each, err := g.start(ctx, 1, alpha, bs, beta, cs, es)
-	return Pending{each: each, devs: g.devs()}, err
+	return &pending{each: each, devs: g.devs()}, err
 }
 
 // operands returns B and C as tensors on the plan's devices, of sizes that fit together, unless the plan cannot be
 // multiplied with.
-func (g *Plan) operands(b, c Operand) (bs, cs *Tensor, err error) {
+func (g *Plan) operands(b, c tensor.Operand) (bs, cs *Tensor, err error) {
 	switch {
 	case b == nil || c == nil:
 		return nil, nil, errors.New("B or C is missing")
@@ -129,8 +130,8 @@ func (g *Plan) columns(c *Tensor) int {
 }
 
 // repeat is Repeat with the plan locked.
-func (g *Plan) repeat(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand,
-	e Epilogue) (Timing, error) {
+func (g *Plan) repeat(ctx context.Context, times int, alpha float64, ob tensor.Operand, beta float64, oc tensor.Operand,
+	e launch.Epilogue) (api.Timing, error) {
 	start := time.Now()
 	t := newTally(len(g.plans))
 	err := g.multiplyTensors(ctx, times, alpha, ob, beta, oc, e, t)
@@ -140,8 +141,8 @@ func (g *Plan) repeat(ctx context.Context, times int, alpha float64, ob Operand,
 	return t.Timing, err
 }
 
-func (g *Plan) multiplyTensors(ctx context.Context, times int, alpha float64, ob Operand, beta float64, oc Operand,
-	e Epilogue, t *tally) error {
+func (g *Plan) multiplyTensors(ctx context.Context, times int, alpha float64, ob tensor.Operand, beta float64,
+	oc tensor.Operand, e launch.Epilogue, t *tally) error {
 	b, c, err := g.operands(ob, oc)
 	if err != nil {
 		return err
@@ -191,7 +192,8 @@ func (g *Plan) checkTensors(b, c *Tensor) error {
 }
 
 // epilogues returns each device's part of an epilogue.
-func (g *Plan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t *tally) ([]launch.Epilogue, error) {
+func (g *Plan) epilogues(ctx context.Context, e launch.Epilogue, n int, c dtype.Type,
+	t *tally) ([]launch.Epilogue, error) {
 	out := make([]launch.Epilogue, len(g.plans))
 	for d := range out {
 		out[d].Activation = e.Activation
@@ -200,7 +202,7 @@ func (g *Plan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t
 		return out, launch.ErrTwoBiases
 	}
 	for _, x := range []struct {
-		bias Operand
+		bias tensor.Operand
 		rows bool
 		name string
 	}{{e.RowBias, true, "row bias"}, {e.ColBias, false, "column bias"}} {
@@ -221,9 +223,9 @@ func (g *Plan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t
 		}
 		for d, p := range here.parts {
 			if x.rows {
-				out[d].RowBias = p
+				out[d] = launch.NewEpilogue(p, nil, e.Activation)
 			} else {
-				out[d].ColBias = p
+				out[d] = launch.NewEpilogue(nil, p, e.Activation)
 			}
 		}
 	}

@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Sequence is a sequence on each of several devices.
@@ -38,7 +40,8 @@ func NewSequence(devs []*device.Device) *Sequence {
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, for tensors that lie where the plan's split needs them: what is
 // copied from device to device is not recorded. After an error the sequence is as it was.
-func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Operand, e Epilogue) error {
+func (s *Sequence) Add(m plan.Prepared, alpha float64, ob tensor.Operand, beta float64, oc tensor.Operand,
+	e launch.Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, is := m.(*Plan)
@@ -46,7 +49,7 @@ func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Ope
 	case m == nil:
 		return errors.New("the plan is missing")
 	case !is:
-		return fmt.Errorf("a plan on %v in a sequence on several devices", m.single().Device().Info())
+		return fmt.Errorf("a plan on %v in a sequence on several devices", m.Single().Device().Info())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,12 +87,12 @@ func (s *Sequence) Add(m Matrix, alpha float64, ob Operand, beta float64, oc Ope
 }
 
 // AddValues refuses: new values come from the host's memory.
-func (s *Sequence) AddValues(Matrix, Operand) error {
+func (s *Sequence) AddValues(plan.Prepared, tensor.Operand) error {
 	return fmt.Errorf("new values in a sequence are for one device: set them between runs: %w", backend.ErrUnsupported)
 }
 
 // recordable returns the devices' epilogues, and refuses operands that would have to move.
-func (g *Plan) recordable(b, c *Tensor, e Epilogue) ([]launch.Epilogue, error) {
+func (g *Plan) recordable(b, c *Tensor, e launch.Epilogue) ([]launch.Epilogue, error) {
 	n := g.columns(c)
 	rowBias, err := g.tensor(e.RowBias)
 	if err != nil {
@@ -126,14 +129,14 @@ func (g *Plan) recordable(b, c *Tensor, e Epilogue) ([]launch.Epilogue, error) {
 	}
 	es := make([]launch.Epilogue, len(g.plans))
 	for d := range es {
-		es[d] = launch.Epilogue{RowBias: rowBias.part(d), ColBias: colBias.part(d), Activation: e.Activation}
+		es[d] = launch.NewEpilogue(rowBias.part(d), colBias.part(d), e.Activation)
 	}
 	return es, nil
 }
 
 // Run runs each device's part, all at once, in the order in which multiplications were added. Values that are set
 // meanwhile wait.
-func (s *Sequence) Run(ctx context.Context) (Timing, error) {
+func (s *Sequence) Run(ctx context.Context) (api.Timing, error) {
 	start := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +146,9 @@ func (s *Sequence) Run(ctx context.Context) (Timing, error) {
 	if err != nil {
 		return t.Timing, err
 	}
-	err = together(ctx, len(s.seqs), func(ctx context.Context, d int) (err error) {
-		if t.Each[d], err = s.seqs[d].Run(ctx); err != nil {
+	err = together(ctx, len(s.seqs), func(ctx context.Context, d int) error {
+		tm, err := s.seqs[d].Run(ctx)
+		if t.Each[d] = (backend.Timing{Device: tm.Device, Host: tm.Host}); err != nil {
 			return named(s.devs[d], err)
 		}
 		return nil
@@ -154,19 +158,19 @@ func (s *Sequence) Run(ctx context.Context) (Timing, error) {
 }
 
 // Start starts each device's part. After an error, what has begun goes on.
-func (s *Sequence) Start(ctx context.Context) (Pending, error) {
+func (s *Sequence) Start(ctx context.Context) (backend.Pending, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	unlock, err := s.lockPlans()
 	defer unlock()
 	if err != nil {
-		return Pending{}, err
+		return nil, err
 	}
-	w := Pending{devs: s.devs}
+	w := &pending{devs: s.devs}
 	for d, q := range s.seqs {
 		x, err := q.Start(ctx)
 		if err != nil {
-			return Pending{}, named(s.devs[d], err)
+			return nil, named(s.devs[d], err)
 		}
 		w.each = append(w.each, x)
 	}

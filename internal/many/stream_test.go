@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -82,10 +83,10 @@ func TestStream(t *testing.T) {
 	const m, k, n = 1500, 700, 48
 	ctx := t.Context()
 	for _, format := range append(work.Formats(), "auto") {
-		for _, o := range []work.Options{
-			{}, {Right: true}, {Precision: dtype.F16}, {Reproducible: 15}, {Reproducible: 47}, {Reproducible: work.AutoP},
+		for _, o := range []work.Work{
+			{}, {Right: true}, {Precision: dtype.F16}, {P: 15}, {P: 47}, {P: work.AutoP},
 		} {
-			if o.Reproducible != 0 && format != "csr" && format != "cvse" {
+			if o.P != 0 && format != "csr" && format != "cvse" {
 				continue
 			}
 			o.Format, o.Cols = format, n
@@ -98,7 +99,7 @@ func TestStream(t *testing.T) {
 				}
 				want := append([]byte(nil), c.Data...)
 				one := &counting{Device: openCPU(t).Device}
-				p, err := plan.New(ctx, device.New(one), a, o)
+				p, err := plan.New(ctx, device.New(one), a, o, work.Form{})
 				if errors.Is(err, backend.ErrUnsupported) {
 					t.Skip(err)
 				}
@@ -115,7 +116,7 @@ func TestStream(t *testing.T) {
 
 				limit := one.most - stored*3/4
 				d := &counting{Device: openCPU(t).Device}
-				g, err := many.New(ctx, []*device.Device{device.New(d)}, a, o, many.Sharing{Memory: limit})
+				g, err := many.New(ctx, []*device.Device{device.New(d)}, resolve(t, a, o), many.Sharing{Memory: limit})
 				if err != nil {
 					t.Fatalf("%d bytes: %v", limit, err)
 				}
@@ -130,7 +131,7 @@ func TestStream(t *testing.T) {
 				for range 2 {
 					got := append([]byte(nil), c.Data...)
 					w.Data = got
-					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, many.Epilogue{})
+					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, launch.Epilogue{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -176,7 +177,7 @@ func TestStreamColumns(t *testing.T) {
 	ctx, a := t.Context(), streamedMatrix(t, "csr", m, k)
 	b := host(gen.Dense(k, n, 1, gen.Values{}), k, n)
 	c, want := formats.NewDense[float32](m, n), formats.NewDense[float32](m, n)
-	one, err := plan.New(ctx, openCPU(t), a, work.Options{Format: "csr"})
+	one, err := plan.New(ctx, openCPU(t), a, work.Work{Format: "csr"}, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,8 @@ func TestStreamColumns(t *testing.T) {
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
 	dev := device.New(d)
-	g, err := many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, many.Sharing{Memory: limit})
+	w := resolve(t, a, work.Work{Format: "csr", Cols: n})
+	g, err := many.New(ctx, []*device.Device{dev}, w, many.Sharing{Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +197,7 @@ func TestStreamColumns(t *testing.T) {
 	if most := g.Describe().Columns; most < 8 || most >= n {
 		t.Errorf("%d columns at a time", most)
 	}
-	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), many.Epilogue{}); err != nil {
+	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), launch.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range c.Data {
@@ -210,13 +212,13 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, many.Sharing{Memory: limit})
+		_, err = many.New(ctx, []*device.Device{dev}, w, many.Sharing{Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := many.New(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"},
-		many.Sharing{Memory: limit, Split: work.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := many.New(ctx, []*device.Device{dev}, resolve(t, a, work.Work{Format: "csr"}),
+		many.Sharing{Memory: limit, Split: api.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

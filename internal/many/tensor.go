@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/tensor"
-	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Placement says where a matrix lies on several devices.
@@ -90,7 +90,7 @@ type Tensor struct {
 }
 
 // tensor returns an operand as a tensor on the plan's devices, nil for none.
-func (g *Plan) tensor(o Operand) (*Tensor, error) {
+func (g *Plan) tensor(o tensor.Operand) (*Tensor, error) {
 	switch t := o.(type) {
 	case nil:
 		return nil, nil
@@ -116,7 +116,7 @@ func (t *Tensor) part(d int) *tensor.Tensor {
 }
 
 // operand is the tensor as the plan's callers have it.
-func (g *Plan) operand(t *Tensor) Operand {
+func (g *Plan) operand(t *Tensor) tensor.Operand {
 	if g.alone {
 		return t.parts[0]
 	}
@@ -138,7 +138,7 @@ func NewReplicated(devs []*device.Device, s tensor.Shape) (*Tensor, error) {
 }
 
 // NewTensor allocates a tensor on the plan's devices. Parts are cut as the plan cuts B and C of that size.
-func (g *Plan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
+func (g *Plan) NewTensor(s tensor.Shape, at Placement) (tensor.Operand, error) {
 	if err := at.named(len(g.plans)); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (g *Plan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 
 // TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs
 // it.
-func (g *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
+func (g *Plan) TensorsFor(n int, b, c dtype.Type) (tensor.Operand, tensor.Operand, error) {
 	var ts [2]*Tensor
 	if err := tensor.CheckDim(n, g.all.Counted()); err != nil {
 		return nil, nil, err
@@ -238,7 +238,7 @@ func (g *Plan) boxes(s tensor.Shape, at Placement) []box {
 
 // cuts cuts n rows, as the plan sees them, or columns for the devices.
 func (g *Plan) cuts(n int, rows bool) []int {
-	if rows && g.Split == work.ByRows && n == g.all.Rows {
+	if rows && g.Split == api.ByRows && n == g.all.Rows {
 		return g.bounds
 	}
 	return cutColumns(n, g.weights)
@@ -266,9 +266,9 @@ func (g *Plan) need(r role, n int) (tensor.Shape, Placement) {
 		s.Rows = 1
 	}
 	switch byRows := r == roleC || r == roleRowBias; {
-	case g.Split == work.ByRows && byRows:
+	case g.Split == api.ByRows && byRows:
 		at = ByRow
-	case g.Split == work.ByRows || r == roleRowBias:
+	case g.Split == api.ByRows || r == roleRowBias:
 		at = Replicated
 	}
 	if g.all.Right {

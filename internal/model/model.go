@@ -110,7 +110,7 @@ type Kind struct {
 	LaunchUS float64 `json:"launch_us"` // a launch that does nothing, in µs
 	// EarlyUS is the same of a variant whose launches overlap (spec.Variant.Overlaps); 0: LaunchUS.
 	EarlyUS  float64 `json:"early_launch_us,omitempty"`
-	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Gather allows
+	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Cache allows
 	Again    float64 `json:"again_fetch"`    // the same for a row that rows nearby fetch too
 	Resident int     `json:"resident_items"` // work items that a unit has in hand at a time
 }
@@ -155,11 +155,15 @@ type Cost struct {
 	from Source // of the model that it is in
 }
 
-// Gather is the time that fetching rows of B in fixed point takes in the variants that a pattern fits.
+// Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: besides moving A, B and C
+// once, fetching rows of B, arithmetic, and a start. What it leaves out is that of the next one in the file that fits.
 type Gather struct {
 	Variants []string `json:"variants"`
-	// Slower is the time by that which Rates.Gather allows, and for residues the rate of matrix units; 0: 1.
+	// Slower is the time of fetching rows by that which Rates.Cache allows; 0: 1.
 	Slower float64 `json:"slower,omitempty"`
+	// Arithmetic is the time of arithmetic by that which its rate allows; 0: 1.
+	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
+	Start      float64 `json:"start_us,omitempty"` // of all launches
 	// B's columns take the time of a multiple of this; 0: of the variant's COLS
 	Columns int `json:"tile_columns,omitempty"`
 	Bytes   int `json:"min_bytes,omitempty"` // of an element: fewer take as long as this many
@@ -270,7 +274,8 @@ func (m *DeviceModel) validate() error {
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),
 			within("slower", g.Slower, mostFactor), within("tile_columns", float64(g.Columns), mostUS),
-			within("min_bytes", float64(g.Bytes), mostFactor))
+			within("min_bytes", float64(g.Bytes), mostFactor), within("arithmetic_factor", g.Arithmetic, mostFactor),
+			within("start_us", g.Start, mostUS))
 	}
 	return err
 }
@@ -334,15 +339,22 @@ func (m *DeviceModel) kind() (Kind, Source) {
 	return Kind{First: 1, Again: 1, Resident: 1}, Source{}
 }
 
-// Gather returns what fetching rows of B takes a kernel's variant in reproducible mode.
+// Gather returns what multiplying in fixed point takes with a kernel's variant.
 func (m *DeviceModel) Gather(kernel, variant string) (g Gather, known bool) {
-	for ; m != nil; m = m.base {
-		for _, g := range m.Fixed {
-			if matches(g.Variants, kernel+"/"+variant) {
-				g.Slower = cmp.Or(g.Slower, 1)
-				return g, true
+	for ; m != nil && !known; m = m.base {
+		for _, x := range m.Fixed {
+			if matches(x.Variants, kernel+"/"+variant) {
+				g, known = g.or(x), true
 			}
 		}
 	}
-	return Gather{Slower: 1}, false
+	g.Slower = cmp.Or(g.Slower, 1)
+	return g, known
+}
+
+// or returns the cost with what it leaves out taken from another.
+func (g Gather) or(x Gather) Gather {
+	g.Slower, g.Arithmetic = cmp.Or(g.Slower, x.Slower), cmp.Or(g.Arithmetic, x.Arithmetic)
+	g.Start, g.Columns, g.Bytes = cmp.Or(g.Start, x.Start), cmp.Or(g.Columns, x.Columns), cmp.Or(g.Bytes, x.Bytes)
+	return g
 }

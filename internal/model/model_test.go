@@ -51,11 +51,12 @@ func TestCosts(t *testing.T) {
 		}
 		k := shaders.Reproducible
 		for _, v := range of(k, code) {
-			g, known := m.Gather(k.Name, v.Name)
-			if !known {
+			if _, known := m.Gather(k.Name, v.Name); !known {
 				t.Errorf("%s/%s has no cost of fetching", k.Name, v.Name)
 			}
-			use(g.Variants, k.Name+"/"+v.Name)
+			for _, g := range m.Fixed {
+				use(g.Variants, k.Name+"/"+v.Name)
+			}
 		}
 		for _, c := range m.Costs {
 			for _, p := range c.Variants {
@@ -67,7 +68,7 @@ func TestCosts(t *testing.T) {
 		for _, g := range m.Fixed {
 			for _, p := range g.Variants {
 				if !used[p] {
-					t.Errorf("%v: pattern %s is never the first to fit a variant", code, p)
+					t.Errorf("%v: pattern %s fits no variant", code, p)
 				}
 			}
 		}
@@ -137,6 +138,14 @@ func TestCostLeavesOut(t *testing.T) {
 	}
 	if c, known := m.Cost("dense", "small"); !known || c.Arithmetic != 5 || c.StartUS != 0 || c.Overlap {
 		t.Errorf("another variant costs %+v", c)
+	}
+	m.Fixed = []model.Gather{{Variants: []string{"rfx/p47"}, Arithmetic: 4}, {Variants: []string{"rfx/*"}, Arithmetic: 2,
+		Start: 3, Columns: 5, Bytes: 6}}
+	g, known := m.Gather("rfx", "p47")
+	g.Variants = nil
+	if want := (model.Gather{Slower: 1, Arithmetic: 4, Start: 3, Columns: 5, Bytes: 6}); !known ||
+		!reflect.DeepEqual(g, want) {
+		t.Errorf("%+v, want %+v", g, want)
 	}
 	over := (&model.DeviceModel{Costs: []model.Cost{{Variants: []string{"dense/big_f16"}, Fetch: 12}}}).Over(m)
 	if c, _ := over.Cost("dense", "big_f16"); c.Fetch != 12 || c.StartUS != 0 {

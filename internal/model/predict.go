@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/simd"
@@ -33,7 +34,7 @@ type Predictor struct {
 // Time predicts a kernel's variant whose packing has these stats and shares its work out in this many items. Data come
 // from memory, and then the units are busy, all of them as long as their share takes, or one with the longest work
 // item.
-func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
+func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (api.Bound, time.Duration) {
 	c, _ := p.Model.Cost(kernel, v.Name)
 	b, t := p.TimeAt(c, v, s, items)
 	if f := p.Model.Correction(kernel, v.Name).Factor(); f != 1 {
@@ -43,7 +44,7 @@ func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items 
 }
 
 // TimeAt predicts a variant of a given cost, without a correction.
-func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
+func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (api.Bound, time.Duration) {
 	k, from := p.Model.kind()
 	if n := int64(v.Together); n > 1 {
 		s.Gathers, items = s.Gathers/n, (items+n-1)/n
@@ -54,7 +55,7 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, v.Sums()))
 	width := p.width(v)
 	rows := k.First*float64(first) + k.Again*float64(s.Gathers-first)
-	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Gather)
+	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Cache)
 	if c.Fetch > 0 {
 		fetch = time.Duration(math.Round(float64(fetch) * c.Fetch))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -17,10 +18,10 @@ import (
 func round() *model.Predictor {
 	return &model.Predictor{
 		Product: model.Product{Rows: 1000, Cols: 1000, N: 64, Longest: 50, Nearby: 10000},
-		Rates: &model.Rates{
-			Stream: []model.Bandwidth{{Bytes: 1 << 20, PerSecond: 1e10}, {Bytes: 1 << 30, PerSecond: 1e12}},
-			Gather: 1e12, FMA: 1e12, Matrix: map[string]float64{"16×8×16 f16": 1e13},
-		},
+		Rates: &model.Rates{Rates: api.Rates{
+			Copy:  []api.Bandwidth{{Bytes: 1 << 20, PerSecond: 1e10}, {Bytes: 1 << 30, PerSecond: 1e12}},
+			Cache: 1e12, FMA: 1e12, Matrix: map[string]float64{"16×8×16 f16": 1e13},
+		}},
 		Model: &model.DeviceModel{
 			Kind:  model.Kind{LaunchUS: 3, First: 2, Again: 0.7, Resident: 8},
 			Costs: []model.Cost{{Variants: []string{"kernel/*"}}},

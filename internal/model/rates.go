@@ -10,35 +10,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Rates are the best that a device reached when it was measured: the roofs of the roofline model. A rate of 0 is not
-// known.
+// Rates are the measured rates of a device as its file has them, the roofs of the roofline model. Times of a model are
+// scaled by LaunchUS and LatencyUS.
 type Rates struct {
-	Version int         `json:"version"`
-	Device  string      `json:"device"`
-	Driver  string      `json:"driver"`
-	At      time.Time   `json:"at"`     // when they were measured last
-	Fresh   bool        `json:"-"`      // measured by this process, rather than read from the cache folder
-	Stream  []Bandwidth `json:"stream"` // of copies, by bytes in use, ascending: caches make small ones faster
-	// bytes a second read from data that sits in the cache that all units share
-	Gather float64            `json:"gather"`
-	FMA    float64            `json:"fma"`     // floating-point operations a second of f32 multiply-adds
-	FMA64  float64            `json:"fma_f64"` // the same of f64, where there are kernels for them
-	Matrix map[string]float64 `json:"matrix"`  // the same of matrix units, by ShapeKey
-	// LaunchUS is the time of an almost empty launch in a list of many, LatencyUS that of a workgroup that is alone on the
-	// device takes for each step of reading from cache. In µs; times of a model are scaled by them.
-	LaunchUS  float64 `json:"launch_us"`
-	LatencyUS float64 `json:"latency_us"`
-}
-
-// Bandwidth is the bytes read and written a second by a copy that has that many bytes in use.
-type Bandwidth struct {
-	Bytes     int64   `json:"bytes"`
-	PerSecond float64 `json:"per_second"`
+	Version int    `json:"version"`
+	Device  string `json:"device"`
+	Driver  string `json:"driver"`
+	api.Rates
 }
 
 // RatesVersion changes with what is measured and how.
@@ -56,11 +40,11 @@ func (r *Rates) Validate() error {
 	if r.Version != RatesVersion {
 		return fmt.Errorf("rates of version %d, want %d", r.Version, RatesVersion)
 	}
-	if len(r.Stream) == 0 || len(r.Stream) > mostEntries || len(r.Matrix) > mostEntries {
-		return fmt.Errorf("%d rates of copies (want 1 to %d) and %d of matrix units (want at most %d)", len(r.Stream), mostEntries, len(r.Matrix), mostEntries)
+	if len(r.Copy) == 0 || len(r.Copy) > mostEntries || len(r.Matrix) > mostEntries {
+		return fmt.Errorf("%d rates of copies (want 1 to %d) and %d of matrix units (want at most %d)", len(r.Copy), mostEntries, len(r.Matrix), mostEntries)
 	}
 	last := int64(0)
-	for _, s := range r.Stream {
+	for _, s := range r.Copy {
 		if s.Bytes <= last {
 			return fmt.Errorf("a copy of %d bytes after one of %d: want ascending sizes", s.Bytes, last)
 		}
@@ -79,7 +63,7 @@ func (r *Rates) Validate() error {
 			return fmt.Errorf("%s is %v: want %v to %v, or 0", name, us, leastUS, mostUS)
 		}
 	}
-	if err := plausible("gather", r.Gather); err != nil {
+	if err := plausible("gather", r.Cache); err != nil {
 		return err
 	}
 	if r.FMA64 != 0 {
@@ -101,12 +85,12 @@ func plausible(name string, x float64) error {
 // Raise takes over each rate that is higher in o, which is of the same device: whatever else a device does while it is
 // measured lowers what is measured, so the best seen is nearest to what it can do.
 func (r *Rates) Raise(o *Rates) {
-	for i := range r.Stream {
-		if i < len(o.Stream) && o.Stream[i].Bytes == r.Stream[i].Bytes {
-			r.Stream[i].PerSecond = max(r.Stream[i].PerSecond, o.Stream[i].PerSecond)
+	for i := range r.Copy {
+		if i < len(o.Copy) && o.Copy[i].Bytes == r.Copy[i].Bytes {
+			r.Copy[i].PerSecond = max(r.Copy[i].PerSecond, o.Copy[i].PerSecond)
 		}
 	}
-	r.Gather, r.FMA, r.FMA64 = max(r.Gather, o.Gather), max(r.FMA, o.FMA), max(r.FMA64, o.FMA64)
+	r.Cache, r.FMA, r.FMA64 = max(r.Cache, o.Cache), max(r.FMA, o.FMA), max(r.FMA64, o.FMA64)
 	for key, x := range o.Matrix {
 		r.Matrix[key] = max(r.Matrix[key], x)
 	}
@@ -125,17 +109,17 @@ func least(x, y float64) float64 {
 // allow. Fetching from cache is measured with data as large as SharedCache, so that only a B of that size tells of it.
 func (r *Rates) Seen(v *spec.Variant, w Work, took time.Duration) *Rates {
 	to := *r
-	to.Stream, to.Matrix = slices.Clone(r.Stream), maps.Clone(r.Matrix)
+	to.Copy, to.Matrix = slices.Clone(r.Copy), maps.Clone(r.Matrix)
 	raise := func(rate *float64, n int64) {
 		if *rate > 0 && took > 0 {
 			*rate = min(mostRate, max(*rate, float64(n)/took.Seconds()))
 		}
 	}
 	if i := r.band(w.Bytes); i >= 0 && took < at(w.Bytes, r.stream(w.Bytes)) {
-		raise(&to.Stream[i].PerSecond, w.Bytes)
+		raise(&to.Copy[i].PerSecond, w.Bytes)
 	}
 	if w.B >= SharedCache {
-		raise(&to.Gather, w.Gather)
+		raise(&to.Cache, w.Gather)
 	}
 	if key := r.arithmeticKey(v); key != "" {
 		x := to.Matrix[key]
@@ -162,8 +146,8 @@ const SharedCache = 1 << 20
 // band returns which rate of copies is that of n bytes in use: the largest size that does not exceed them, or the
 // smallest; -1 if there are none.
 func (r *Rates) band(bytes int64) int {
-	i := len(r.Stream) - 1
-	for i > 0 && r.Stream[i].Bytes > bytes {
+	i := len(r.Copy) - 1
+	for i > 0 && r.Copy[i].Bytes > bytes {
 		i--
 	}
 	return i
@@ -173,8 +157,8 @@ func (r *Rates) band(bytes int64) int {
 // (With little data most of a copy's time is its launch.)
 func (r *Rates) stream(bytes int64) float64 {
 	var best float64
-	for i, s := range r.Stream {
-		if i+1 == len(r.Stream) || r.Stream[i+1].Bytes > bytes {
+	for i, s := range r.Copy {
+		if i+1 == len(r.Copy) || r.Copy[i+1].Bytes > bytes {
 			best = max(best, s.PerSecond)
 		}
 	}

@@ -8,14 +8,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/internal/model"
 )
 
 func rates() *model.Rates {
 	return &model.Rates{
 		Version: model.RatesVersion,
-		Stream:  []model.Bandwidth{{Bytes: 1 << 20, PerSecond: 1e12}, {Bytes: 1 << 22, PerSecond: 2e12}},
-		Gather:  3e12, FMA: 4e13, Matrix: map[string]float64{"16×8×16 f16": 5e14},
+		Rates: api.Rates{
+			Copy:  []api.Bandwidth{{Bytes: 1 << 20, PerSecond: 1e12}, {Bytes: 1 << 22, PerSecond: 2e12}},
+			Cache: 3e12, FMA: 4e13, Matrix: map[string]float64{"16×8×16 f16": 5e14},
+		},
 	}
 }
 
@@ -25,12 +28,12 @@ func TestValidate(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(r *model.Rates){
 		"version":        func(r *model.Rates) { r.Version++ },
-		"no copies":      func(r *model.Rates) { r.Stream = nil },
-		"many copies":    func(r *model.Rates) { r.Stream = make([]model.Bandwidth, 1000) },
-		"order":          func(r *model.Rates) { r.Stream[0], r.Stream[1] = r.Stream[1], r.Stream[0] },
-		"equal sizes":    func(r *model.Rates) { r.Stream[0].Bytes = r.Stream[1].Bytes },
-		"negative bytes": func(r *model.Rates) { r.Stream[0].Bytes = -1 },
-		"no bytes":       func(r *model.Rates) { r.Stream[0].Bytes = 0 },
+		"no copies":      func(r *model.Rates) { r.Copy = nil },
+		"many copies":    func(r *model.Rates) { r.Copy = make([]api.Bandwidth, 1000) },
+		"order":          func(r *model.Rates) { r.Copy[0], r.Copy[1] = r.Copy[1], r.Copy[0] },
+		"equal sizes":    func(r *model.Rates) { r.Copy[0].Bytes = r.Copy[1].Bytes },
+		"negative bytes": func(r *model.Rates) { r.Copy[0].Bytes = -1 },
+		"no bytes":       func(r *model.Rates) { r.Copy[0].Bytes = 0 },
 	} {
 		r := rates()
 		if spoil(r); r.Validate() == nil {
@@ -50,8 +53,8 @@ func TestValidate(t *testing.T) {
 	}
 	for _, x := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e300, 1e-300} {
 		for name, spoil := range map[string]func(r *model.Rates){
-			"stream": func(r *model.Rates) { r.Stream[1].PerSecond = x },
-			"gather": func(r *model.Rates) { r.Gather = x },
+			"stream": func(r *model.Rates) { r.Copy[1].PerSecond = x },
+			"gather": func(r *model.Rates) { r.Cache = x },
 			"fma":    func(r *model.Rates) { r.FMA = x },
 			"matrix": func(r *model.Rates) { r.Matrix["8×8×8 f16"] = x },
 		} {
@@ -66,9 +69,9 @@ func TestValidate(t *testing.T) {
 // The best of each rate seen is kept, whichever measurement it is of.
 func TestRaise(t *testing.T) {
 	r, o := rates(), rates()
-	r.Stream[1].PerSecond, r.FMA = 1e12, 1e13
+	r.Copy[1].PerSecond, r.FMA = 1e12, 1e13
 	r.LaunchUS, o.LaunchUS, o.LatencyUS = 3, 2, 0.5
-	o.Stream[0].PerSecond, o.Gather = 0.5e12, 1e12
+	o.Copy[0].PerSecond, o.Cache = 0.5e12, 1e12
 	o.Matrix = map[string]float64{"16×8×16 f16": 4e14, "16×8×8 f16": 2e14}
 	r.Raise(o)
 	want := rates()

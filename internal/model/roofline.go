@@ -5,6 +5,7 @@ package model
 import (
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -38,21 +39,11 @@ func Fetched(s formats.Stats, nearby int64) int64 {
 	return min(s.Gathers, nearby)
 }
 
-// Bound is the least time that each limit of a device allows.
-type Bound struct {
-	Memory  time.Duration // moving the bytes once
-	Gather  time.Duration // fetching rows of B from cache
-	Compute time.Duration
-}
-
-// Time is the attainable time: the largest of the three.
-func (b Bound) Time() time.Duration { return max(b.Memory, b.Gather, b.Compute) }
-
 // Bound returns the least times of a variant's work.
-func (r *Rates) Bound(v *spec.Variant, w Work) Bound {
-	return Bound{
+func (r *Rates) Bound(v *spec.Variant, w Work) api.Bound {
+	return api.Bound{
 		Memory:  at(w.Bytes, r.stream(w.Bytes)),
-		Gather:  at(w.Gather, r.Gather),
+		Gather:  at(w.Gather, r.Cache),
 		Compute: at(w.FLOPs, r.arithmetic(v)),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/launch"
@@ -17,28 +18,35 @@ import (
 
 // Attainable returns the least time of a multiplication by n columns, C having elements of type out
 // and not being read, with an epilogue.
-func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e launch.Epilogue) (model.Bound, error) {
+func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e launch.Epilogue) (api.Bound, error) {
 	if err := p.checkResult(n, out); err != nil {
-		return model.Bound{}, err
+		return api.Bound{}, err
 	}
 	rates, err := choose.RatesOf(ctx, p.dev)
 	if err != nil {
-		return model.Bound{}, err
+		return api.Bound{}, err
 	}
-	return rates.Bound(p.work(n, out, e)), nil
+	v, w, err := p.work(n, out, e)
+	if err != nil {
+		return api.Bound{}, err
+	}
+	return rates.Bound(v, w), nil
 }
 
 // Observe tells that a multiplication as Attainable has it took so long, and returns the attainable time after that:
 // see choose.Observe.
 func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration,
-	e launch.Epilogue) (model.Bound, error) {
+	e launch.Epilogue) (api.Bound, error) {
 	if err := p.checkResult(n, out); err != nil {
-		return model.Bound{}, err
+		return api.Bound{}, err
 	}
-	v, w := p.work(n, out, e)
+	v, w, err := p.work(n, out, e)
+	if err != nil {
+		return api.Bound{}, err
+	}
 	rates, err := choose.Observe(ctx, p.dev, v, w, took)
 	if err != nil {
-		return model.Bound{}, err
+		return api.Bound{}, err
 	}
 	return rates.Bound(v, w), nil
 }
@@ -52,10 +60,13 @@ func (p *Plan) checkResult(n int, out dtype.Type) error {
 }
 
 // work returns what a multiplication by n columns moves and computes, and the variant that does it.
-func (p *Plan) work(n int, out dtype.Type, e launch.Epilogue) (*spec.Variant, model.Work) {
+func (p *Plan) work(n int, out dtype.Type, e launch.Epilogue) (*spec.Variant, model.Work, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, w := p.exec.Work(n, out)
-	w.Bytes += e.Bytes()
-	return v, w
+	bias, _, err := e.Split()
+	if bias != nil {
+		w.Bytes += int64(bias.Rows) * int64(bias.Cols) * int64(bias.Type.Size())
+	}
+	return v, w, err
 }

@@ -13,6 +13,33 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+// Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the device can bind
+// that, else in the largest blocks it can. On the right they are n×K and n×M. A limit that no blocks can meet is
+// ErrUnsupported.
+func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape,
+	err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, c, err = p.shapes(n, bType, bColMajor != p.right, cType, cColMajor != p.right)
+	if p.right {
+		b, c = b.Transposed(), c.Transposed()
+	}
+	return b, c, err
+}
+
+// TensorsFor allocates B and C as Shapes has them, row-major.
+func (p *Plan) TensorsFor(n int, b, c dtype.Type) (tensor.Operand, tensor.Operand, error) {
+	sb, sc, err := p.Shapes(n, b, false, c, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	ts, err := tensor.NewAll(p.dev, sb, sc)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ts[0], ts[1], nil
+}
+
 // shapes is Shapes with the plan locked, of B and C as the plan sees them. It remembers its last answer.
 func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape,
 	err error) {

@@ -16,12 +16,8 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// Encode packs a matrix as New would, for a file.
-func Encode(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (formats.Encoded, error) {
-	w, err := work.ResolveForHost("Encode", a, o)
-	if err != nil {
-		return nil, err
-	}
+// Encode packs a matrix as Prepare would, for a file.
+func Encode(ctx context.Context, d *device.Device, w *work.Work) (formats.Encoded, error) {
 	if w.A.Kind() != dtype.Invalid {
 		return nil, errors.New("Options.Quantise: Encode packs no quantised matrix: formats.Quantise makes one that files hold")
 	}

@@ -34,15 +34,19 @@ func TestNothingDecoded(t *testing.T) {
 		if f.Adopt == nil {
 			continue
 		}
-		e, err := Encode(t.Context(), d, formats.Convert[half.F16](a), work.Options{Format: f.Name})
+		w, err := work.Work{Format: f.Name}.Resolve(formats.Convert[half.F16](a), work.Form{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Encode(t.Context(), d, w)
 		if errors.Is(err, formats.ErrNotFull) {
 			e, err = formats.NewDense[half.F16](256, 128), nil
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range []work.Options{{}, {Format: f.Name}} {
-			w, err := work.Resolve(e, o)
+		for _, o := range []work.Work{{}, {Format: f.Name}} {
+			w, err := o.Resolve(e, work.Form{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +59,7 @@ func TestNothingDecoded(t *testing.T) {
 			}
 			p.Close()
 		}
-		w, err := work.Resolve(e, work.Options{Precision: dtype.F32})
+		w, err = work.Work{Precision: dtype.F32}.Resolve(e, work.Form{})
 		if err != nil {
 			t.Fatal(err)
 		}

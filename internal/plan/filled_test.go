@@ -31,7 +31,7 @@ func TestFilled(t *testing.T) {
 			}
 			a.RowPtr[i+1] = int64(len(a.Val))
 		}
-		p, err := New(t.Context(), d, a, work.Options{Format: "dense"})
+		p, err := New(t.Context(), d, a, work.Work{Format: "dense"}, work.Form{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func writeModel(t *testing.T, d *device.Device, text string) {
 func TestOwnModel(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
 	a := matrix(t, "gen:uniform,rows=300,density=0.2")
-	o := work.Options{Cols: 64}
+	o := work.Work{Cols: 64}
 	if i := info(t, openCPU(t), a, o); i.Format != "csr" {
 		t.Fatalf("without one: %s because %s", i.Format, i.Why)
 	}
@@ -58,7 +58,7 @@ func TestOwnModel(t *testing.T) {
 func TestTuningLearns(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
 	d := openCPU(t)
-	o := work.Options{Cols: 16, Tune: true, Format: "cvse"} // two packings
+	o := work.Work{Cols: 16, Tune: true, Format: "cvse"} // two packings
 	a := matrix(t, "gen:vector,rows=256,cols=256,v=8,density=0.1")
 	read := func() *model.DeviceModel {
 		t.Helper()

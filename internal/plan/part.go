@@ -4,31 +4,31 @@ package plan
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Bring makes the plan of a matrix that is packed, in fast mode, which it brings onto the device.
 func Bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string) (*Plan, error) {
-	return bring(ctx, d, w, e, why, newFast)
+	packed := func(context.Context) (*work.Packed, error) { return e, nil }
+	return build(ctx, d, w, way{why: why, pack: packed, executor: newFast})
 }
 
 // MultiplyTogether is Multiply that calls copied once b and c have been copied to the device, before anything is
 // written to c.
 func (p *Plan) MultiplyTogether(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense,
-	e launch.Epilogue, copied func() error) (backend.Timing, error) {
+	e launch.Epilogue, copied func() error) (api.Timing, error) {
 	return p.multiply(ctx, alpha, b, beta, c, e, copied)
 }
 
 // StartRepeated is Start of the same multiplication a number of times.
-func (p *Plan) StartRepeated(ctx context.Context, times int, alpha float64, b *tensor.Tensor, beta float64,
-	c *tensor.Tensor, e launch.Epilogue) (backend.Pending, error) {
+func (p *Plan) StartRepeated(ctx context.Context, times int, alpha float64, b tensor.Operand, beta float64,
+	c tensor.Operand, e launch.Epilogue) (backend.Pending, error) {
 	return p.start(ctx, times, alpha, b, beta, c, e)
 }
 
@@ -39,11 +39,11 @@ func (p *Plan) Recordable() error { return p.exec.Recordable() }
 func (p *Plan) MayChange(ctx context.Context) error { return p.mayChange(ctx) }
 
 // TakeStreamed returns how the time of the last product was spent, if the matrix is not on the device, once.
-func (p *Plan) TakeStreamed() stream.Timing {
+func (p *Plan) TakeStreamed() api.Streamed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.streamed
-	p.streamed = stream.Timing{}
+	p.streamed = api.Streamed{}
 	return t
 }
 
@@ -60,28 +60,4 @@ func (s *Sequence) DropLast() error {
 	defer s.mu.Unlock()
 	s.steps = s.steps[:len(s.steps)-1]
 	return s.forget()
-}
-
-// Sides are the sizes of a matrix as a plan multiplies with it, on the left, and the side that the caller has it on.
-type Sides struct {
-	Rows, Cols int
-	Right      bool
-}
-
-// Counted names what B and C may have any number of.
-func (s Sides) Counted() string { return columnsOfB(s.Right) }
-
-func (p *Plan) sides() Sides { return Sides{p.Rows, p.Cols, p.right} }
-
-// CheckDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
-func (s Sides) CheckDims(bRows, bCols, cRows, cCols int) error {
-	switch {
-	case bRows == s.Cols && cRows == s.Rows && bCols == cCols:
-		return nil
-	case s.Right:
-		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
-			s.Cols, s.Rows, bCols, bRows, cCols, cRows, s.Cols, s.Rows)
-	}
-	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
-		s.Rows, s.Cols, bRows, bCols, cRows, cCols, s.Cols, s.Rows)
 }

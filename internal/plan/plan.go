@@ -1,56 +1,28 @@
 // Package plan prepares a matrix for a device, and multiplies with it.
 //
-// New resolves the options (package work), tries the ways to multiply (choose, reproducible) until the device takes
+// Prepare tries the ways to multiply (choose, reproducible) until the device takes
 // one (resident), and keeps the matrix on the device with an executor, fast or reproducible. Run has the executor
 // compose the launches of a product once (launch), and runs them. A Sequence records the launches of several plans.
 package plan
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/resident"
-	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
-	"github.com/spmmrun/spmm/internal/work"
 )
-
-// Info describes a prepared matrix.
-type Info struct {
-	Rows, Cols int
-	NNZ        int64
-	Format     string
-	Variant    string        // that the matrix is packed for
-	Kernel     string        // that multiplies by as many columns as the matrix was prepared for, such as "hopper 128×192"
-	Why        string        // reads behind "because": what made it this variant
-	Precision  dtype.Type    // what products are computed with
-	Quantised  dtype.Type    // of A's values, S8 or E4M3; Invalid: they are of Precision
-	Stats      formats.Stats // of the encoded matrix
-	EncodeTime time.Duration // packing on the host
-	UploadTime time.Duration
-	Panels     int // that are copied to the device for each product; 0: all of the matrix is there
-
-	// Where the matrix is on several devices, or the memory that it may use was given:
-	Split    work.Split // ByColumns or ByRows
-	WhySplit string     // reads behind "because"
-	Columns  int        // the most that tensors may have; 0: any number, as far as is known
-}
 
 // Plan is a sparse matrix on a device. Its methods may be called from any goroutine; multiplications
 // run one after another.
 type Plan struct {
-	Info
+	api.PlanInfo
 	dev      *device.Device
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
@@ -62,96 +34,9 @@ type Plan struct {
 	launcher *launch.Launcher
 	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
-	streamed stream.Timing // the last product, where the matrix is not on the device
+	streamed api.Streamed // the last product, where the matrix is not on the device
 
 	shapesKey, shapesCached [2]tensor.Shape // of the last call of Shapes
-}
-
-// New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
-// matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
-// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the transpose.
-func New(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (*Plan, error) {
-	w, err := work.Resolve(a, o)
-	if err != nil {
-		return nil, err
-	}
-	return Prepare(ctx, d, w)
-}
-
-// Prepare is New for options that are resolved. It tries the ways to multiply in turn, until one is not refused.
-func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
-	if w.Tune {
-		return tune(ctx, d, w)
-	}
-	var refused error // the first
-	for x, err := range ways(ctx, d, w) {
-		if err != nil {
-			return nil, err
-		}
-		if x.instead != "" {
-			x.why, refused = fmt.Sprintf("%s: %v", x.instead, refused), nil
-		}
-		p, err := build(ctx, d, w, x)
-		if err == nil || !work.Refusal(err) {
-			return p, err
-		}
-		refused = cmp.Or(refused, err)
-	}
-	return nil, refused
-}
-
-// build packs the matrix in one way and brings it onto the device.
-func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, error) {
-	e, err := x.pack(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return bring(ctx, d, w, e, x.why, x.executor)
-}
-
-// bring makes the plan of a packed matrix, which it brings onto the device.
-func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string,
-	executor func(m *resident.Matrix) executor) (*Plan, error) {
-	m, took, err := resident.Place(ctx, d, w, e)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{
-		Info: Info{
-			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
-			Kernel:    m.Runs(0, w.Cols).Kernel(),
-			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
-		},
-		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: launch.New(d),
-	}
-	if m.Stream != nil {
-		p.Panels = len(m.Parts)
-		p.Why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product",
-			float64(m.Stats.StoredBytes)/(1<<20), p.Panels)
-	}
-	if m.Stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
-		p.given = values.NewGiven(w.A.Encoded, w.Reordered, w.P != 0)
-	}
-	return p, nil
-}
-
-// Predict predicts a multiplication with a matrix in fast mode, in the fastest format that the options allow.
-func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (time.Duration, error) {
-	o.Whole = work.Extent{}
-	w, err := work.Resolve(a, o)
-	if err != nil {
-		return 0, err
-	}
-	return choose.Predict(ctx, d, w, w.Cols)
-}
-
-// Compare packs the matrix in every way that the options allow.
-func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) ([]choose.Packing, error) {
-	w, err := work.ResolveForHost("Compare", a, o)
-	if err != nil {
-		return nil, err
-	}
-	return choose.Compare(ctx, d, w)
 }
 
 // sums is the type in which products are added up.

@@ -66,7 +66,7 @@ func TestRates(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%v: %+v", time.Since(start), *c)
-		if c.Gather <= 0 || c.FMA <= 0 || len(c.Stream) == 0 {
+		if c.Cache <= 0 || c.FMA <= 0 || len(c.Copy) == 0 {
 			t.Errorf("something was not measured: %+v", c)
 		}
 		for _, s := range d.Caps().Matrix {
@@ -96,7 +96,7 @@ func TestRates(t *testing.T) {
 		}
 	}
 	devices(t, func(t *testing.T, open func(t *testing.T) *device.Device) {
-		if c, err := choose.RatesOf(ctx, open(t)); err != nil || c.Gather <= 0 {
+		if c, err := choose.RatesOf(ctx, open(t)); err != nil || c.Cache <= 0 {
 			t.Errorf("with a broken cache file: %+v, %v", c, err)
 		}
 	})
@@ -111,7 +111,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	low, high := first.FMA/1000, first.Gather*1000
+	low, high := first.FMA/1000, first.Cache*1000
 	write := func(change func(r *model.Rates)) *model.Rates {
 		t.Helper()
 		files, err := filepath.Glob(filepath.Join(os.Getenv("SPMM_CACHE"), "rates-*"))
@@ -138,14 +138,14 @@ func TestBestRatesAreKept(t *testing.T) {
 		}
 		return r
 	}
-	busy := func(r *model.Rates) { r.FMA, r.Gather, r.LatencyUS = low, high, 1000 }
+	busy := func(r *model.Rates) { r.FMA, r.Cache, r.LatencyUS = low, high, 1000 }
 	write(busy)
 	d = openCPU(t)
 	r, err := choose.Remeasure(ctx, d)
-	if err != nil || r.FMA < 10*low || r.Gather != high || r.LatencyUS >= 1000 {
+	if err != nil || r.FMA < 10*low || r.Cache != high || r.LatencyUS >= 1000 {
 		t.Errorf("measured again: %+v, %v", r, err)
 	}
-	if kept := write(nil); kept.FMA != r.FMA || kept.Gather != high {
+	if kept := write(nil); kept.FMA != r.FMA || kept.Cache != high {
 		t.Errorf("kept: %+v", kept)
 	}
 
@@ -153,7 +153,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	write(func(r *model.Rates) { *r = *first })
 	a := matrix(t, "gen:uniform,rows=2000,density=0.01")
 	d = openCPU(t)
-	p, err := plan.New(ctx, d, a, work.Options{Format: "csr"})
+	p, err := plan.New(ctx, d, a, work.Work{Format: "csr"}, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	if err != nil || b.Time() > took+1 || b.Memory < took-1 || b.Gather < took-1 || b.Compute < took-1 {
 		t.Errorf("after one in %v: %+v, %v; it was %+v", took, b, err, before)
 	}
-	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather < 10*first.Gather || kept.Validate() != nil {
+	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Cache < 10*first.Cache || kept.Validate() != nil {
 		t.Errorf("kept: %+v of %+v", kept, first)
 	}
 	if again, err := choose.RatesOf(ctx, openCPU(t)); err != nil || again.FMA < 10*first.FMA {
@@ -181,7 +181,8 @@ func TestBestRatesAreKept(t *testing.T) {
 
 	// With a B that a core's own cache holds nothing is learnt of the shared cache.
 	write(func(r *model.Rates) { *r = *first })
-	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Options{Format: "csr"})
+	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Work{Format: "csr"},
+		work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	if _, err := small.Observe(ctx, 16, dtype.F32, 1, launch.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
-	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather > 100*first.Gather {
+	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Cache > 100*first.Cache {
 		t.Errorf("kept: %+v of %+v", kept, first)
 	}
 }

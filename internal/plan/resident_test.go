@@ -21,7 +21,7 @@ func TestLaunchesSeeThePacking(t *testing.T) {
 	}
 	eachDevice(t, func(t *testing.T, d *device.Device) {
 		for _, format := range []string{"csr", "hrpb", "cvse"} {
-			p, err := New(t.Context(), d, a, work.Options{Format: format})
+			p, err := New(t.Context(), d, a, work.Work{Format: format}, work.Form{})
 			if errors.Is(err, backend.ErrUnsupported) {
 				continue // it does not fit a device that binds little
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
@@ -16,25 +17,26 @@ import (
 // Run computes c = alpha·A·b + beta·c, with an epilogue; b is K×N and c is M×N, in any type and order. With A on the
 // right it is c = alpha·b·A + beta·c, b being N×K and c N×M. c is not read where beta is 0. The context is looked at
 // between launches.
-func (p *Plan) Run(ctx context.Context, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor,
-	e launch.Epilogue) (backend.Timing, error) {
+func (p *Plan) Run(ctx context.Context, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
+	e launch.Epilogue) (api.Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e)
 }
 
 // Repeat runs the same multiplication a number of times back to back, as a program that keeps the device
 // busy does; it serves to measure. With a beta other than 0 each run adds to the last one's c.
-func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor,
-	e launch.Epilogue) (backend.Timing, error) {
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
+	e launch.Epilogue) (api.Timing, error) {
 	if times < 1 {
-		return backend.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
+		return api.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
 	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
-		return backend.Timing{}, err
+		return api.Timing{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run(ctx, q)
+	t, err := p.run(ctx, q)
+	return api.TimingOf(t), err
 }
 
 // run is Run with the plan locked.
@@ -55,13 +57,13 @@ func (p *Plan) run(ctx context.Context, q launch.Product) (backend.Timing, error
 
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
 // once: buffers wait for the device before they are freed.
-func (p *Plan) Start(ctx context.Context, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor,
+func (p *Plan) Start(ctx context.Context, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
 	e launch.Epilogue) (backend.Pending, error) {
 	return p.start(ctx, 1, alpha, b, beta, c, e)
 }
 
 // start is Start of the same multiplication a number of times.
-func (p *Plan) start(ctx context.Context, times int, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor,
+func (p *Plan) start(ctx context.Context, times int, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
 	e launch.Epilogue) (backend.Pending, error) {
 	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
@@ -74,7 +76,15 @@ func (p *Plan) start(ctx context.Context, times int, alpha float64, b *tensor.Te
 	}
 	defer q.Release()
 	if p.Panels > 0 {
-		return p.startStreamed(ctx, q)
+		if err := q.Use(); err != nil {
+			return nil, err
+		}
+		return begun(func() (backend.Timing, error) {
+			defer q.Release()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.run(ctx, q)
+		}), nil
 	}
 	_, w, err := p.settled(ctx, q)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
@@ -44,13 +45,23 @@ type step struct {
 // NewSequence returns a sequence without multiplications.
 func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher: launch.New(d)} }
 
+// Prepared is a matrix that a sequence takes: a Plan.
+type Prepared interface {
+	// Single returns the plan that has all of the matrix on one device, nil if several have it.
+	Single() *Plan
+}
+
+// Single returns the plan itself.
+func (p *Plan) Single() *Plan { return p }
+
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
-func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor,
+func (s *Sequence) Add(m Prepared, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
 	e launch.Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.takes(p); err != nil {
+	p, err := s.takes(m)
+	if err != nil {
 		return err
 	}
 	q, err := p.product(alpha, b, beta, c, e, 1)
@@ -61,16 +72,18 @@ func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c
 }
 
 // AddValues appends Plan.SetValues from a tensor, whose elements at the time of the run are the values.
-func (s *Sequence) AddValues(p *Plan, values *tensor.Tensor) error {
+func (s *Sequence) AddValues(m Prepared, values tensor.Operand) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.takes(p); err != nil {
+	p, err := s.takes(m)
+	if err != nil {
 		return err
 	}
-	if values == nil {
-		return errors.New("the tensor of values is missing")
+	v, err := tensor.One(values)
+	if v == nil {
+		return cmp.Or(err, errors.New("the tensor of values is missing"))
 	}
-	return s.append(step{plan: p, values: values}, values)
+	return s.append(step{plan: p, values: v}, v)
 }
 
 // append adds a step that uses some tensors. After an error the sequence is as it was.
@@ -93,17 +106,22 @@ func (s *Sequence) append(x step, tensors ...*tensor.Tensor) error {
 	return nil
 }
 
-// takes refuses plans that are not on the sequence's device.
-func (s *Sequence) takes(p *Plan) error {
-	switch {
-	case s.closed:
-		return fmt.Errorf("the sequence: %w", backend.ErrClosed)
-	case p == nil:
-		return errors.New("the plan is missing")
-	case p.dev != s.dev:
-		return fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
+// takes returns the plan of a matrix. It refuses those that are not on the sequence's device.
+func (s *Sequence) takes(m Prepared) (*Plan, error) {
+	if s.closed {
+		return nil, fmt.Errorf("the sequence: %w", backend.ErrClosed)
 	}
-	return nil
+	if m == nil {
+		return nil, errors.New("the plan is missing")
+	}
+	p := m.Single()
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("a plan on several devices in a sequence on %v", s.dev.Info())
+	case p.dev != s.dev:
+		return nil, fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
+	}
+	return p, nil
 }
 
 // compose makes the launches of a step.
@@ -165,15 +183,15 @@ func (s *Sequence) forget() error {
 }
 
 // Run runs the multiplications in the order in which they were added.
-func (s *Sequence) Run(ctx context.Context) (backend.Timing, error) {
+func (s *Sequence) Run(ctx context.Context) (api.Timing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.begin(); err != nil {
-		return backend.Timing{}, err
+		return api.Timing{}, err
 	}
 	t, err := s.recording.Run(ctx)
 	s.release(len(s.tensors))
-	return t, s.explain(err)
+	return api.TimingOf(t), s.explain(err)
 }
 
 // Start is Run without the wait.

@@ -23,20 +23,14 @@ func (p *Plan) runStreamed(ctx context.Context, m *resident.Matrix, w launch.Run
 	return backend.Timing{Host: time.Since(start)}, err
 }
 
-// startStreamed is runStreamed without the wait.
-func (p *Plan) startStreamed(ctx context.Context, q launch.Product) (backend.Pending, error) {
-	if err := q.Use(); err != nil {
-		return nil, err
-	}
+// begun is a product that a goroutine computes from now on.
+func begun(compute func() (backend.Timing, error)) backend.Pending {
 	w := &waited{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		defer q.Release()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		w.t, w.err = p.run(ctx, q)
+		w.t, w.err = compute()
 	}()
-	return w, nil
+	return w
 }
 
 // waited is a product that a goroutine computes.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend/backendtest"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -34,16 +35,16 @@ func matrix(t *testing.T, spec string) *formats.CSR[float32] {
 }
 
 // info prepares a matrix and returns what was chosen.
-func info(t *testing.T, d *device.Device, a formats.Encoded, o work.Options) plan.Info {
+func info(t *testing.T, d *device.Device, a formats.Encoded, o work.Work) api.PlanInfo {
 	t.Helper()
-	p, err := plan.New(ctx, d, a, o)
+	p, err := plan.New(ctx, d, a, o, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return p.Info
+	return p.PlanInfo
 }
 
 // records returns the files of a cache folder that tuning has made.
@@ -60,7 +61,7 @@ func TestTune(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("SPMM_CACHE", dir)
 	d, a := openCPU(t), matrix(t, "gen:vector,rows=256,cols=256,v=8,density=0.1")
-	o := work.Options{Cols: 16}
+	o := work.Work{Cols: 16}
 	if i := info(t, d, a, o); !strings.HasPrefix(i.Why, "it is predicted to take ") || len(records(t, dir)) != 0 {
 		t.Errorf("before: chosen because %s; records %v", i.Why, records(t, dir))
 	}
@@ -105,7 +106,7 @@ func TestTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromFile := work.Options{Cols: 16}
+	fromFile := work.Work{Cols: 16}
 	if i := info(t, d, e, fromFile); i.Variant != slowest {
 		t.Errorf("picked %s for the matrix from a file", i.Variant)
 	}
@@ -116,11 +117,11 @@ func TestTune(t *testing.T) {
 
 	// But not for anything else.
 	other := matrix(t, "gen:vector,rows=256,cols=256,v=8,density=0.1,seed=9")
-	for name, i := range map[string]plan.Info{
-		"columns":   info(t, d, a, work.Options{Cols: 17}),
-		"precision": info(t, d, a, work.Options{Cols: 16, Precision: dtype.F16}),
+	for name, i := range map[string]api.PlanInfo{
+		"columns":   info(t, d, a, work.Work{Cols: 17}),
+		"precision": info(t, d, a, work.Work{Cols: 16, Precision: dtype.F16}),
 		"matrix":    info(t, d, other, o),
-		"format":    info(t, d, a, work.Options{Cols: 16, Format: "cvse"}),
+		"format":    info(t, d, a, work.Work{Cols: 16, Format: "cvse"}),
 	} {
 		if !strings.HasPrefix(i.Why, "it is predicted") {
 			t.Errorf("another %s: picked because %s", name, i.Why)
@@ -152,21 +153,21 @@ func TestTuneFew(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("SPMM_CACHE", dir)
 	d, a := openCPU(t), matrix(t, "gen:vector,rows=100,v=8,density=0.1")
-	if i := info(t, d, a, work.Options{Format: "cvse", Tune: true, Cols: 3}); i.Format != "cvse" ||
+	if i := info(t, d, a, work.Work{Format: "cvse", Tune: true, Cols: 3}); i.Format != "cvse" ||
 		!strings.Contains(i.Why, "and cvse/") {
 		t.Errorf("%s because %s", i.Format, i.Why)
 	}
-	if i := info(t, d, a, work.Options{Format: "csr", Tune: true}); i.Format != "csr" || i.Why != "there is no other kernel for format csr and f32 on this device" {
+	if i := info(t, d, a, work.Work{Format: "csr", Tune: true}); i.Format != "csr" || i.Why != "there is no other kernel for format csr and f32 on this device" {
 		t.Errorf("%s because %s", i.Format, i.Why)
 	}
-	if i := info(t, d, a, work.Options{Format: "cvse", Variant: "cpu_v8_f32",
+	if i := info(t, d, a, work.Work{Format: "cvse", Variant: "cpu_v8_f32",
 		Tune: true}); i.Why != "there is no other variant cpu_v8_f32" {
 		t.Errorf("because %s", i.Why)
 	}
 	if n := len(records(t, dir)); n != 1 {
 		t.Errorf("%d records", n)
 	}
-	if i := info(t, d, matrix(t, "gen:uniform,rows=5,nnz-per-row=0"), work.Options{Tune: true}); i.NNZ != 0 {
+	if i := info(t, d, matrix(t, "gen:uniform,rows=5,nnz-per-row=0"), work.Work{Tune: true}); i.NNZ != 0 {
 		t.Errorf("no entries: %+v", i)
 	}
 	file := filepath.Join(dir, "file")
@@ -174,7 +175,7 @@ func TestTuneFew(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SPMM_CACHE", file)
-	if i := info(t, d, a, work.Options{Tune: true, Cols: 3}); !strings.Contains(i.Why, "when measured") {
+	if i := info(t, d, a, work.Work{Tune: true, Cols: 3}); !strings.Contains(i.Why, "when measured") {
 		t.Errorf("without a cache folder: because %s", i.Why)
 	}
 }

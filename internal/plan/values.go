@@ -17,8 +17,11 @@ import (
 // SetValues makes the elements of a tensor of 1×NNZ or NNZ×1 the values of the matrix's entries, in the order in which
 // these were given to New: of the CSR, of the CSC's arrays, of what Sparse returns for other formats. It waits for the
 // multiplication in progress. After an error the values are undefined.
-func (p *Plan) SetValues(ctx context.Context, v *tensor.Tensor) error {
-	_, err := p.RepeatSetValues(ctx, 1, v)
+func (p *Plan) SetValues(ctx context.Context, v tensor.Operand) error {
+	t, err := tensor.One(v)
+	if err == nil {
+		_, err = p.RepeatSetValues(ctx, 1, t)
+	}
 	return err
 }
 

@@ -145,10 +145,11 @@ func contents(t *testing.T, p *Plan) [][]byte {
 
 // checkSet sets values in every way in a plan for a, and holds it against one for b, which has these values. It returns
 // in how many row ranges the plan has the matrix, 0 if a cannot be prepared so.
-func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encoded, given formats.Sparse) (parts int) {
+func checkSet(t *testing.T, d *device.Device, o work.Work, f work.Form, a, b formats.Encoded,
+	given formats.Sparse) (parts int) {
 	t.Helper()
 	ctx := t.Context()
-	p, err := New(ctx, d, a, o)
+	p, err := New(ctx, d, a, o, f)
 	if work.Refusal(err) {
 		return 0
 	}
@@ -156,7 +157,7 @@ func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encod
 		t.Fatalf("%+v: %v", o, err)
 	}
 	defer p.Close()
-	q, err := New(ctx, d, b, o)
+	q, err := New(ctx, d, b, o, f)
 	if err != nil {
 		t.Fatalf("%+v: %v", o, err)
 	}
@@ -205,7 +206,7 @@ func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encod
 			if err := p.SetHostValues(ctx, was); err != nil {
 				t.Fatal(err)
 			}
-			if o.Reproducible != work.AutoP {
+			if o.P != work.AutoP {
 				for i, x := range contents(t, p) {
 					if !bytes.Equal(x, old[i]) {
 						t.Fatalf("%s/%s, %+v: the old values again: array %d differs", p.Format, p.Variant, o, i)
@@ -232,10 +233,9 @@ func TestSetValues(t *testing.T) {
 			b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 			for _, k := range shaders.Formats() {
 				for _, v := range packings(k, d.Caps()) {
-					o := work.Options{Format: k.Name, Variant: v.Name, Precision: v.In}
-					parts[k.Name] = max(parts[k.Name], checkSet(t, d, o, a, b, b))
-					o.Transpose = true
-					checkSet(t, d, o, a, b, b)
+					o := work.Work{Format: k.Name, Variant: v.Name, Precision: v.In}
+					parts[k.Name] = max(parts[k.Name], checkSet(t, d, o, work.Form{}, a, b, b))
+					checkSet(t, d, o, work.Form{Transpose: true}, a, b, b)
 				}
 			}
 		}
@@ -268,19 +268,20 @@ func TestSetValuesOf(t *testing.T) {
 		a := pattern(r, 130, 70, 5, false)
 		b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 		turned := &formats.CSR[float32]{Val: b.Transpose().Val}
-		for _, o := range []work.Options{
+		for _, o := range []work.Work{
 			{}, {Format: "csr", Precision: dtype.F16}, {Format: "cvse", Precision: dtype.BF16},
 			{Format: "hrpb", Precision: dtype.F32},
-			{Reproducible: rfx.P15}, {Reproducible: rfx.P23, Format: "csr"}, {Reproducible: rfx.P31, Format: "tiledcsr"},
-			{Reproducible: rfx.P47},
-			{Reproducible: work.AutoP}, {Reproducible: rfx.P23, Precision: dtype.F16},
+			{P: rfx.P15}, {P: rfx.P23, Format: "csr"}, {P: rfx.P31, Format: "tiledcsr"},
+			{P: rfx.P47},
+			{P: work.AutoP}, {P: rfx.P23, Precision: dtype.F16},
 		} {
-			checkSet(t, d, o, a, b, b)
-			checkSet(t, d, o, byColumns(a), byColumns(b), turned)
-			checkSet(t, d, o, formats.Convert[half.BF16](a), formats.Convert[half.BF16](b), formats.Convert[half.BF16](b))
-			o.Transpose = true
-			checkSet(t, d, o, a, b, b)
-			checkSet(t, d, o, byColumns(a), byColumns(b), turned)
+			as := work.Form{}
+			checkSet(t, d, o, as, a, b, b)
+			checkSet(t, d, o, as, byColumns(a), byColumns(b), turned)
+			checkSet(t, d, o, as, formats.Convert[half.BF16](a), formats.Convert[half.BF16](b), formats.Convert[half.BF16](b))
+			as.Transpose = true
+			checkSet(t, d, o, as, a, b, b)
+			checkSet(t, d, o, as, byColumns(a), byColumns(b), turned)
 		}
 		for _, k := range shaders.Formats() {
 			for _, v := range packings(k, d.Caps()) {
@@ -305,9 +306,9 @@ func checkAdopted(t *testing.T, d *device.Device, k *spec.Format, v *spec.Varian
 	if packed == nil {
 		return
 	}
-	o := work.Options{Format: k.Name, Variant: v.Name, Precision: v.In}
-	checkSet(t, d, o, packed, want, formats.ConvertTo(b, v.In.Storage()))
-	p, err := New(t.Context(), d, packed, o)
+	o := work.Work{Format: k.Name, Variant: v.Name, Precision: v.In}
+	checkSet(t, d, o, work.Form{}, packed, want, formats.ConvertTo(b, v.In.Storage()))
+	p, err := New(t.Context(), d, packed, o, work.Form{})
 	if work.Refusal(err) { // too large for the device
 		return
 	}
@@ -315,7 +316,7 @@ func checkAdopted(t *testing.T, d *device.Device, k *spec.Format, v *spec.Varian
 		t.Fatal(err)
 	}
 	defer p.Close()
-	q, err := New(t.Context(), d, want, o)
+	q, err := New(t.Context(), d, want, o, work.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +340,7 @@ func TestSetValuesRefuses(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *device.Device) {
 		ctx := t.Context()
 		a := pattern(rand.New(rand.NewPCG(5, 6)), 30, 20, 4, false)
-		p, err := New(ctx, d, a, work.Options{})
+		p, err := New(ctx, d, a, work.Work{}, work.Form{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,15 +1,20 @@
-// The ways to multiply that a plan tries.
+// The ways to multiply that Prepare tries, and plans that multiply in one.
 
 package plan
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
+	"github.com/spmmrun/spmm/api"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/reproducible"
 	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
@@ -77,4 +82,33 @@ func reproducibleWay(r *reproducible.Executor, w *work.Work, kind kernel.Kind, w
 			return r
 		},
 	}
+}
+
+// build packs the matrix in one way, and makes the plan of it, which it brings onto the device.
+func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, error) {
+	e, err := x.pack(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, took, err := resident.Place(ctx, d, w, e)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		PlanInfo: api.PlanInfo{
+			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: x.why,
+			Precision: e.Precision, Kernel: m.Runs(0, w.Cols).Kernel(), Quantised: w.A.Kind(),
+			Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
+		},
+		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: x.executor(m), launcher: launch.New(d),
+	}
+	if m.Stream != nil {
+		p.Panels = len(m.Parts)
+		p.Why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product",
+			float64(m.Stats.StoredBytes)/(1<<20), p.Panels)
+	}
+	if m.Stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
+		p.given = values.NewGiven(w.A.Encoded, w.Reordered, w.P != 0)
+	}
+	return p, nil
 }

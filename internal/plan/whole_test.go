@@ -22,15 +22,16 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// product multiplies a by b, in format csr; with again the plan is of zeros at first and gets a's values later.
-func product(t *testing.T, dev *device.Device, a *formats.CSR[float32], o work.Options, b *formats.Dense[float32],
-	again bool) *formats.Dense[float32] {
+// product multiplies a by b, in format csr, a being some rows of whole unless that is zero. With again the plan is of
+// zeros at first and gets a's values later.
+func product(t *testing.T, dev *device.Device, a *formats.CSR[float32], w work.Work, whole work.Extent,
+	b *formats.Dense[float32], again bool) *formats.Dense[float32] {
 	t.Helper()
 	first := *a
 	if again {
 		first.Val = make([]float32, len(a.Val))
 	}
-	p, err := plan.New(t.Context(), dev, &first, o)
+	p, err := plan.New(t.Context(), dev, &first, w, work.Form{Whole: whole})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,34 +74,38 @@ func TestWhole(t *testing.T) {
 	}
 	b := gen.Dense(k, n, 1, gen.Values{})
 	dev := openCPU(t)
-	want := product(t, dev, a, work.Options{Format: "csr"}, b, false)
+	want := product(t, dev, a, work.Work{Format: "csr"}, work.Extent{}, b, false)
 	differ := 0
 	for _, cut := range [][2]int{{0, 1}, {1, 699}, {699, 702}, {702, 702}, {702, m}} {
 		part, of := a.Range(cut[0], cut[1]), &formats.Dense[float32]{Rows: cut[1] - cut[0], Cols: n, LD: n,
 			Data: want.Data[cut[0]*n : cut[1]*n]}
-		if !product(t, dev, part, work.Options{Whole: work.Extent{Rows: m, NNZ: a.NNZ()}}, b, false).Equal(of) {
+		if !product(t, dev, part, work.Work{}, work.Extent{Rows: m, NNZ: a.NNZ()}, b, false).Equal(of) {
 			t.Errorf("rows %d to %d have other bits than within the whole", cut[0], cut[1])
 		}
-		if !product(t, dev, part, work.Options{Format: "csr"}, b, false).Equal(of) {
+		if !product(t, dev, part, work.Work{Format: "csr"}, work.Extent{}, b, false).Equal(of) {
 			differ++
 		}
 	}
 	if differ == 0 {
 		t.Error("rows have the same bits by themselves: the test shows nothing")
 	}
-	for _, o := range []work.Options{
-		{Whole: work.Extent{Rows: 1, NNZ: -1}},
-		{Whole: work.Extent{Rows: m, NNZ: 1}, Reproducible: rfx.P23},
-		{Whole: work.Extent{Rows: m, NNZ: 1}, Transpose: true},
-		{Whole: work.Extent{Rows: m, NNZ: 1}, Tune: true},
-		{Whole: work.Extent{Rows: m, NNZ: 1}, Quantise: dtype.S8},
+	one := work.Extent{Rows: m, NNZ: 1}
+	for _, x := range []struct {
+		work work.Work
+		form work.Form
+	}{
+		{work.Work{}, work.Form{Whole: work.Extent{Rows: 1, NNZ: -1}}},
+		{work.Work{P: rfx.P23}, work.Form{Whole: one}},
+		{work.Work{}, work.Form{Whole: one, Transpose: true}},
+		{work.Work{Tune: true}, work.Form{Whole: one}},
+		{work.Work{}, work.Form{Whole: one, Quantise: dtype.S8}},
 	} {
-		if err := o.Validate(); err == nil {
-			t.Errorf("%+v is not refused", o)
+		if err := x.work.Validate(x.form); err == nil {
+			t.Errorf("%+v is not refused", x)
 		}
 	}
-	if _, err := plan.New(t.Context(), dev, a, work.Options{Format: "dense",
-		Whole: work.Extent{Rows: m, NNZ: a.NNZ()}}); !errors.Is(err, backend.ErrUnsupported) {
+	if _, err := plan.New(t.Context(), dev, a, work.Work{Format: "dense"},
+		work.Form{Whole: work.Extent{Rows: m, NNZ: a.NNZ()}}); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("format dense: %v", err)
 	}
 	q, _, err := formats.Quantise(a, dtype.S8)
@@ -108,8 +113,8 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, x := range map[string]formats.Encoded{"not quantised": q, "more than the 3999 and": a} {
-		o := work.Options{Whole: work.Extent{Rows: m - 1, NNZ: a.NNZ()}}
-		if _, err := plan.New(t.Context(), dev, x, o); err == nil || !strings.Contains(err.Error(), want) {
+		f := work.Form{Whole: work.Extent{Rows: m - 1, NNZ: a.NNZ()}}
+		if _, err := plan.New(t.Context(), dev, x, work.Work{}, f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}
@@ -127,13 +132,13 @@ func TestWholeOffset(t *testing.T) {
 	onDrivers(t, func(t *testing.T, dev *device.Device) {
 		for _, n := range []int{3, 64} {
 			b := gen.Dense(a.Cols, n, 1, gen.Values{})
-			want := product(t, dev, a, work.Options{Format: "csr", Cols: n}, b, false)
+			want := product(t, dev, a, work.Work{Format: "csr", Cols: n}, work.Extent{}, b, false)
 			for lo := 0; lo < a.Rows; lo += 61 {
 				hi := min(lo+61, a.Rows)
-				o := work.Options{Format: "csr", Cols: n, Whole: all}
-				o.Whole.Offset = a.RowPtr[lo]
+				w, within := work.Work{Format: "csr", Cols: n}, all
+				within.Offset = a.RowPtr[lo]
 				of := &formats.Dense[float32]{Rows: hi - lo, Cols: n, LD: n, Data: want.Data[lo*n : hi*n]}
-				if !product(t, dev, a.Range(lo, hi), o, b, lo%2 == 1).Equal(of) {
+				if !product(t, dev, a.Range(lo, hi), w, within, b, lo%2 == 1).Equal(of) {
 					t.Errorf("rows %d to %d, n = %d: other bits than within the whole", lo, hi, n)
 				}
 			}

@@ -3,6 +3,7 @@
 package reproducible
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -26,7 +27,8 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows, panels of rows, strips and residues, and says why. Products have the same bits whichever it is.
+// Choose decides between rows, panels of rows, strips and residues, and says why. Products have the same bits whichever
+// it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	if err := r.bits.Check(); err != nil {
 		return 0, "", err
@@ -157,27 +159,32 @@ func (r *Executor) predict(ctx context.Context, candidates []candidate, n int) (
 		return nil, err
 	}
 	sample := work.Sample(r.source)
-	rows, cols := r.source.Dims()
 	var times []time.Duration
 	for _, c := range candidates {
 		stats, err := r.stats(c, sample)
 		if err != nil {
 			return nil, err
 		}
-		v := c.variant
-		g, _ := choose.ModelOf(r.dev).Gather(shaders.Reproducible.Name, v.Name)
-		n := g.Width(v, n)
-		w := inFixedPoint(model.NewWork(rows, cols, n, r.source.Type(), stats, stats.Gathers, dtype.F32), v, cols, n,
-			stats.Gathers)
-		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
-		if c.kind == kernel.Residues {
-			w.FLOPs = int64(g.Slower * float64(w.FLOPs))
-			w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
-		}
-		b := rates.Bound(v, w)
-		times = append(times, b.Memory+b.Gather+b.Compute)
+		times = append(times, r.time(rates, c, stats, n))
 	}
 	return times, nil
+}
+
+// time is what a multiplication by n columns is predicted to take by a candidate.
+func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n int) time.Duration {
+	rows, cols := r.source.Dims()
+	v := shaders.Reproducible.Runs(c.variant, nil, spec.Problem{N: n})
+	g, _ := choose.ModelOf(r.dev).Gather(shaders.Reproducible.Name, v.Name)
+	n = g.Width(v, n)
+	w := inFixedPoint(model.NewWork(rows, cols, n, r.source.Type(), stats, stats.Gathers, dtype.F32), v, cols, n,
+		stats.Gathers)
+	w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
+	w.FLOPs = int64(cmp.Or(g.Arithmetic, 1) * float64(w.FLOPs))
+	if c.kind == kernel.Residues {
+		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
+	}
+	b := rates.Bound(v, w)
+	return b.Memory + b.Gather + b.Compute + time.Duration(g.Start*float64(time.Microsecond))
 }
 
 // stats tells what packing the matrix for a candidate makes: of residues exactly, of others from a sample.

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/quantise"
@@ -29,34 +30,30 @@ type Took struct {
 // panels as large as there is room for.
 func Place(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (*Matrix, Took, error) {
 	var t Took
-	start := time.Now()
-	parts, rowBlock, streamed, err := divide(ctx, d, w, e)
+	var parts []*spec.Packed
+	var rowBlock int
+	var err error
+	start, fits := time.Now(), true
+	if w.Budget != nil {
+		parts, rowBlock, fits, err = panels(ctx, d, w, e)
+	}
+	if err == nil && fits {
+		parts, rowBlock, err = cut(ctx, d, e)
+	}
 	if err != nil {
 		return nil, t, err
 	}
 	t.Packing = time.Since(start)
 	start = time.Now()
-	var m *Matrix
-	if streamed {
-		m, err = Keep(ctx, d, e, parts, rowBlock, nil)
-	} else {
-		m, err = upload(ctx, d, e, parts, rowBlock)
-	}
-	t.Upload = time.Since(start)
-	return m, t, err
-}
-
-// divide returns the matrix in the ranges of rows in which it is brought onto the device, and whether it is streamed.
-func divide(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (parts []*spec.Packed, rowBlock int,
-	streamed bool, err error) {
-	if w.Budget != nil {
-		parts, rowBlock, fits, err := panels(ctx, d, w, e)
-		if err != nil || !fits {
-			return parts, rowBlock, true, err
+	var s *stream.Stream
+	if !fits {
+		if s, err = stream.New(ctx, d, parts, nil); err != nil {
+			return nil, t, err
 		}
 	}
-	parts, rowBlock, err = cut(ctx, d, e)
-	return parts, rowBlock, false, err
+	m, err := bring(ctx, d, e, parts, rowBlock, s)
+	t.Upload = time.Since(start)
+	return m, t, err
 }
 
 // cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
@@ -191,7 +188,7 @@ func others(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed
 			M: p.Rows, K: p.Cols, N: int(n), LDB: tensor.Up(int(n), tensor.Align), LDC: tensor.Up(int(n), tensor.Align),
 			Out: dtype.F32, Alpha: 1, Caps: d.Caps(),
 		}
-		l, err := e.Kernel.Launch(work.Runs(e.Kernel, e.Variant, e.Exact, p, q), p, q)
+		l, err := e.Kernel.Launch(e.Kernel.Runs(e.Variant, p, q), p, q)
 		if err != nil {
 			return 0, err
 		}

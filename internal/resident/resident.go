@@ -27,7 +27,6 @@ type Matrix struct {
 	Device     *device.Device
 	Kernel     *spec.Format
 	Variant    *spec.Variant // that parts are packed for
-	Exact      bool          // no other multiplies
 	Rows, Cols int
 	Operand    dtype.Type // of B's elements as the kernel reads them
 	Parts      []Part
@@ -43,30 +42,29 @@ type Part struct {
 	Buffers []backend.Buffer
 }
 
-// upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
-func upload(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int) (*Matrix,
-	error) {
+// bring makes a matrix of parts of rowBlock rows each. It copies them to the device, unless a stream has them.
+func bring(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int,
+	s *stream.Stream) (*Matrix, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, Exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
-		RowBlock: rowBlock,
+		Device: d, Kernel: e.Kernel, Variant: e.Variant, Rows: rows, Cols: cols, Operand: e.Matrix.Type(), RowBlock: rowBlock,
+		Stream: s, Parts: make([]Part, len(parts)),
 	}
-	for _, enc := range parts {
-		pt, err := UploadPart(ctx, d, enc)
-		m.Parts = append(m.Parts, pt)
-		if err != nil {
+	for i, p := range parts {
+		m.Parts[i].Data = described(p)
+		m.Stats = AddStats(m.Stats, p.Stats, e.Matrix.NNZ())
+		if s != nil {
+			m.Parts[i].Buffers = s.Set(i)
+			continue
+		}
+		if err := m.Parts[i].upload(ctx, d, p); err != nil {
 			m.Close()
 			return nil, err
 		}
-		m.Parts[len(m.Parts)-1].Data.Format = forValues(enc.Format, e.Adopted && enc == e.Data)
-		m.Stats = AddStats(m.Stats, enc.Stats, e.Matrix.NNZ())
+		m.Parts[i].Data.Format = forValues(p.Format, e.Adopted && p == e.Data)
 	}
-	m.Fetched = fetchedOf(m.Stats, e)
+	m.Fetched = model.Fetched(m.Stats, work.Distinct(e.Matrix.Encoded))
 	return m, nil
-}
-
-func fetchedOf(s formats.Stats, e *work.Packed) int64 {
-	return model.Fetched(s, work.Distinct(e.Matrix.Encoded))
 }
 
 // forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places:
@@ -81,20 +79,19 @@ func forValues(format any, callers bool) any {
 	return format
 }
 
-// upload copies one part to the device. After an error too, what it returns must be closed.
-func UploadPart(ctx context.Context, d *device.Device, e *spec.Packed) (Part, error) {
-	pt := Part{Data: described(e)}
+// upload copies the part to the device. After an error too, its buffers must be closed.
+func (pt *Part) upload(ctx context.Context, d *device.Device, e *spec.Packed) error {
 	for _, a := range e.Arrays {
 		b, err := d.NewBuffer(int64(len(a.Data)), "array "+a.Name+" of the matrix")
 		if err != nil {
-			return pt, err
+			return err
 		}
 		pt.Buffers = append(pt.Buffers, b)
 		if err := device.WriteChunks(ctx, b, a.Data); err != nil {
-			return pt, err
+			return err
 		}
 	}
-	return pt, nil
+	return nil
 }
 
 // described returns what launches need to know of a packed matrix: all but the arrays.
@@ -128,10 +125,13 @@ func (m *Matrix) Repacked(ctx context.Context, e *work.Packed) (*Matrix, error) 
 	if err != nil {
 		return nil, err
 	}
+	var s *stream.Stream
 	if m.Stream != nil {
-		return Keep(ctx, m.Device, e, parts, m.RowBlock, m.Stream)
+		if s, err = stream.New(ctx, m.Device, parts, m.Stream); err != nil {
+			return nil, err
+		}
 	}
-	return upload(ctx, m.Device, e, parts, m.RowBlock)
+	return bring(ctx, m.Device, e, parts, m.RowBlock, s)
 }
 
 // AddStats returns the stats of two ranges of rows of a matrix with nnz entries together.
@@ -146,26 +146,6 @@ func AddStats(a, b formats.Stats, nnz int64) formats.Stats {
 		a.Fill = float64(nnz) / float64(a.Slots)
 	}
 	return a
-}
-
-// Keep is upload for panels that stay in the host's memory. They may go to the buffers of another matrix.
-func Keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int,
-	with *stream.Stream) (*Matrix, error) {
-	rows, cols := e.Matrix.Dims()
-	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, Exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
-		RowBlock: rowBlock,
-	}
-	var err error
-	if m.Stream, err = stream.New(ctx, d, parts, with); err != nil {
-		return nil, err
-	}
-	for i, p := range parts {
-		m.Parts = append(m.Parts, Part{Data: described(p), Buffers: m.Stream.Set(i)})
-		m.Stats = AddStats(m.Stats, p.Stats, e.Matrix.NNZ())
-	}
-	m.Fetched = fetchedOf(m.Stats, e)
-	return m, nil
 }
 
 // OnDevice refuses a matrix that is not on the device.
@@ -220,7 +200,7 @@ func (m *Matrix) Operands(b, c tensor.Shape) (in, out int, written dtype.Type) {
 // Launch asks the kernel how part i runs on a problem.
 func (m *Matrix) Launch(i int, q spec.Problem) (spec.Launch, error) {
 	data := m.Parts[i].Data
-	return m.Kernel.Launch(work.Runs(m.Kernel, m.Variant, m.Exact, data, q), data, q)
+	return m.Kernel.Launch(m.Kernel.Runs(m.Variant, data, q), data, q)
 }
 
 // Check tells whether the kernel can multiply by n columns at once, within the device's limits.
@@ -257,7 +237,7 @@ func (m *Matrix) Runs(i, n int) *spec.Variant {
 		return m.Variant
 	}
 	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()}
-	return work.Runs(m.Kernel, m.Variant, m.Exact, m.Parts[i].Data, q)
+	return m.Kernel.Runs(m.Variant, m.Parts[i].Data, q)
 }
 
 // Work returns what a multiplication by n columns moves and computes, C having elements of type out, and the variant

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -29,14 +30,6 @@ type Stream struct {
 
 // Mark says that launches from number At on read panel Part.
 type Mark struct{ At, Part int }
-
-// Timing is how long a multiplication took.
-type Timing = struct {
-	Panels  int
-	Bytes   int64         // copied to the device
-	Copy    time.Duration // what the copies took
-	Compute time.Duration // what the launches took
-}
 
 // New copies packed panels into memory that the device reads by itself, where it can, and allocates two sets of
 // buffers for them, unless it is to share those of another stream.
@@ -152,9 +145,9 @@ func (s *Stream) load(ctx context.Context, i int) (n int64, err error) {
 }
 
 // Run runs launches a number of times, each panel's after it has been copied.
-func (s *Stream) Run(ctx context.Context, launches []backend.Launch, marks []Mark, times int) (Timing, error) {
+func (s *Stream) Run(ctx context.Context, launches []backend.Launch, marks []Mark, times int) (api.Streamed, error) {
 	r := streaming{Stream: s, launches: launches, marks: marks, times: times, full: make(chan int),
-		out: Timing{Panels: len(s.panels)}}
+		out: api.Streamed{Panels: len(s.panels)}}
 	for i := range r.free {
 		r.free[i] = make(chan struct{}, 1)
 		r.free[i] <- struct{}{}
@@ -174,7 +167,7 @@ type streaming struct {
 	times    int
 	free     [2]chan struct{} // sets of buffers that may be written
 	full     chan int         // panels, as they have come
-	out      Timing
+	out      api.Streamed
 }
 
 func (r *streaming) copy(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 
 // Packed is a matrix packed for a variant of a kernel.
 type Packed struct {
-	Kernel    *spec.Format
+	Kernel    *spec.Format // its Runs decides which variant multiplies: predictions, launches and reports go by it
 	Variant   *spec.Variant
 	Format    string     // the name of the format
 	Name      string     // the variant's, for people
@@ -24,18 +24,8 @@ type Packed struct {
 	Matrix    *Matrix    // with elements of the variant's storage type
 	Data      *spec.Packed
 	Block     int           // if not 0, Data has this many rows only, and the others are packed in blocks of as many
-	Exact     bool          // no other variant may multiply
 	Adopted   bool          // Data shares memory with the matrix as it came
 	Took      time.Duration // packing
-}
-
-// Runs decides which variant of a kernel multiplies in a problem data that is packed for v: v itself if no other may,
-// else the fastest. Predictions, launches and reports all go by it.
-func Runs(k *spec.Format, v *spec.Variant, exact bool, data *spec.Packed, q spec.Problem) *spec.Variant {
-	if exact {
-		return v
-	}
-	return k.Runs(v, data, q)
 }
 
 // CannotHold is the error of a format that cannot hold a matrix.
@@ -58,12 +48,30 @@ func Refusal(err error) bool {
 // MostAtOnce is how many entries a packed matrix may have: as many as a buffer can. (A test sets it.)
 var MostAtOnce = int64(1) << 31
 
-// Pack packs the matrix for a variant: whole, or the first block of rows of one that is too large. A format that cannot
-// hold it is CannotHold.
+// Pack packs the matrix for a variant, with elements of its type: whole, or the first block of rows of one that is too
+// large. A format that cannot hold it is CannotHold.
 func (m *Matrix) Pack(k *spec.Format, v *spec.Variant) (*Packed, error) {
 	m.CSR()
 	start := time.Now()
-	of, data, block, err := m.pack(k, v)
+	of := &Matrix{Encoded: formats.ConvertTo(m.CSR(), v.In), quantised: m.quantised, of: m.of}
+	var data *spec.Packed
+	var err error
+	block := 0
+	switch {
+	case m.quantised != nil:
+		data, err = k.EncodeQuantised(m.quantised, v)
+	case k.EncodeShare != nil && m.NNZ() > MostAtOnce:
+		rows, _ := m.Dims()
+		if of.of == (Extent{}) {
+			of.of = m.Extent()
+		}
+		block = of.block()
+		data, err = of.part(0, min(block, rows), k, v, nil)
+	case m.of != (Extent{}):
+		data, err = k.EncodeShare(of.CSR(), v, m.of)
+	default:
+		data, err = k.Encode(of.CSR(), v)
+	}
 	if err != nil {
 		return nil, NotHeld(k.Name, err)
 	}
@@ -89,27 +97,6 @@ func (m *Matrix) packed(k *spec.Format, v *spec.Variant, data *spec.Packed, star
 	return &Packed{
 		Kernel: k, Variant: v, Format: k.Name, Name: v.Name, Precision: v.In, Matrix: m, Data: data, Took: time.Since(start),
 	}
-}
-
-// pack packs the matrix, and returns it with elements of the variant's type. block is as Packed.Block.
-func (m *Matrix) pack(k *spec.Format, v *spec.Variant) (of *Matrix, data *spec.Packed, block int, err error) {
-	of = &Matrix{Encoded: formats.ConvertTo(m.CSR(), v.In), quantised: m.quantised, of: m.of}
-	switch {
-	case m.quantised != nil:
-		data, err = k.EncodeQuantised(m.quantised, v)
-	case k.EncodeShare != nil && m.NNZ() > MostAtOnce:
-		rows, _ := m.Dims()
-		if of.of == (Extent{}) {
-			of.of = m.Extent()
-		}
-		block = of.block()
-		data, err = of.part(0, min(block, rows), k, v, nil)
-	case m.of != (Extent{}):
-		data, err = k.EncodeShare(of.CSR(), v, m.of)
-	default:
-		data, err = k.Encode(of.CSR(), v)
-	}
-	return of, data, block, err
 }
 
 // block returns how many rows of the matrix are packed at once, where all are too many.
@@ -182,9 +169,7 @@ func (p *Packed) Rows(lo, hi int, v *spec.Variant) (*Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := rows.packed(p.Kernel, v, data, start)
-	of.Exact = p.Exact
-	return of, nil
+	return rows.packed(p.Kernel, v, data, start), nil
 }
 
 // PartRows rounds the rows of a part up so that no panel is cut: to a multiple of the rows that the format keeps

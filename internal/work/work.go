@@ -1,8 +1,8 @@
 // Package work is the task that a plan is made for: a matrix, and how it is to be multiplied with.
 //
-// Resolve decides which matrix is multiplied with (transposed, quantised or as it is) and fills in the defaults of
-// Options, once. All else takes a Work and sees no Options. A Work keeps the matrix as it came, and as CSR once that
-// is needed; it packs the matrix for a kernel, whole or in ranges of rows.
+// Resolve decides which matrix is multiplied with (transposed, quantised or as it is) and fills in defaults, once. A
+// Work keeps the matrix as it came, and as CSR once that is needed; it packs the matrix for a kernel, whole or in
+// ranges of rows.
 package work
 
 import (
@@ -15,18 +15,31 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Work is a matrix to multiply with, and how.
+// Work is a matrix to multiply with, and how. Before Resolve it has no matrix, and says what is asked for.
 type Work struct {
 	A         *Matrix    // stands on the left, whatever side the caller has it on
-	Right     bool       // A is the transpose of the matrix that the caller has on the right
+	Right     bool       // A is the transpose of the matrix that the caller has on the right: C = alpha·B·A + beta·C
 	Reordered bool       // A's entries are in another order than the caller's; A shares no memory with those
-	Precision dtype.Type // of A's values and of B
-	Format    string     // the format that is asked for; "": any
-	Variant   string     // the kernel that is asked for, or the variant that A is to be packed for; "": any
-	Cols      int        // columns of B to choose for
-	Tune      bool
-	P         rfx.P   // of reproducible mode, or AutoP; 0: fast mode
-	Budget    *Budget // nil: all of the device's memory
+	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
+	Format    string     // the format that is asked for; "" or "auto": any
+	// Variant asks for a kernel, KERNEL or KERNEL/TILE as spec.Variant.KernelName has it: no other multiplies. A
+	// variant's own name has the matrix packed for it, and leaves the kernel to the problem. "" leaves both.
+	Variant string
+	Cols    int  // columns of B to choose for; 0: 128
+	Tune    bool // measure the packings that are predicted to be near the best, and remember the fastest
+	// P, unless 0, requests the product RFX-p of this p, or AutoP. Format then decides between rows (csr), panels
+	// shuffled as in tiledcsr, and panels (any other), where the device has a kernel for them.
+	P      rfx.P
+	Budget *Budget // nil: all of the device's memory
+}
+
+// Form says which matrix is made of the one that is given.
+type Form struct {
+	Transpose bool       // its transpose
+	Quantise  dtype.Type // S8 or E4M3: the type that its values are rounded to; Invalid: none
+	// Whole, if it has rows, is a larger matrix that the one to multiply with is some rows of. Rows are summed as within
+	// it.
+	Whole Extent
 }
 
 // Budget is how much memory of a device may be used.
@@ -35,69 +48,61 @@ type Budget struct {
 	Cols  int   // of B and C
 }
 
-// Resolve validates options and returns the work that they ask for.
-func Resolve(a formats.Encoded, o Options) (*Work, error) {
-	if err := cmp.Or(o.Validate(), o.validateWhole(a)); err != nil {
+// Resolve validates what is asked for, fills in defaults, and makes the matrix of a.
+func (w Work) Resolve(a formats.Encoded, f Form) (*Work, error) {
+	if err := w.Validate(f); err != nil {
 		return nil, err
 	}
-	w := &Work{
-		Right: o.Right, Precision: o.Precision, Format: o.Format, Variant: o.Variant, Cols: cmp.Or(o.Cols, DefaultCols),
-		Tune: o.Tune, P: o.Reproducible,
-	}
-	if o.anyFormat() {
+	w.Cols = cmp.Or(w.Cols, DefaultCols)
+	if w.Format == "auto" {
 		w.Format = ""
 	}
-	if q, ok := a.(*formats.Quantised); ok || o.Quantise != dtype.Invalid {
-		return w, w.quantised(a, q, o)
+	if q, ok := a.(*formats.Quantised); ok || f.Quantise != dtype.Invalid {
+		return &w, w.quantised(a, q, f)
 	}
-	w.Precision = cmp.Or(o.Precision, a.Type())
+	if f.Whole != (Extent{}) {
+		if err := f.validateWhole(a); err != nil {
+			return nil, err
+		}
+	}
+	w.Precision = cmp.Or(w.Precision, a.Type())
 	switch {
-	case o.Transpose != o.Right: // on the right, A is the transpose
+	case f.Transpose != w.Right: // on the right, A is the transpose
 		a, w.Reordered = formats.Transpose(a), !formats.ByColumns(a)
 	case formats.ByColumns(a):
 		a, w.Reordered = a.Sparse(), true
 	}
-	w.A = &Matrix{Encoded: formats.DenseTo(a, w.Precision), of: o.Whole}
-	return w, nil
-}
-
-// ResolveForHost is Resolve for a call that packs on the host and multiplies nothing. It takes no account of
-// Options.Whole.
-func ResolveForHost(call string, a formats.Encoded, o Options) (*Work, error) {
-	if err := o.validateForHost(call); err != nil {
-		return nil, err
-	}
-	o.Whole = Extent{}
-	return Resolve(a, o)
+	w.A = &Matrix{Encoded: formats.DenseTo(a, w.Precision), of: f.Whole}
+	return &w, nil
 }
 
 // quantised makes A the quantised matrix: q, or, where that is nil, a with its values rounded.
-func (w *Work) quantised(a formats.Encoded, q *formats.Quantised, o Options) error {
-	if err := o.validateQuantised(); err != nil {
+func (w *Work) quantised(a formats.Encoded, q *formats.Quantised, f Form) error {
+	if err := w.validateQuantised(f); err != nil {
 		return err
 	}
 	switch {
-	case q != nil && o.Quantise != dtype.Invalid && o.Quantise != q.Kind:
-		return fmt.Errorf("Options.Quantise: %v, but the matrix has values of %v", o.Quantise, q.Kind)
-	case q != nil && o.Transpose != o.Right:
+	case q != nil && f.Quantise != dtype.Invalid && f.Quantise != q.Kind:
+		return fmt.Errorf("Options.Quantise: %v, but the matrix has values of %v", f.Quantise, q.Kind)
+	case q != nil && f.Transpose != w.Right:
 		name := "Transpose"
-		if o.Right {
+		if w.Right {
 			name = "Right"
 		}
 		return fmt.Errorf("Options.%s: a matrix that is quantised has its scales along rows: transpose it before that", name)
 	}
-	if o.Precision == dtype.Invalid {
+	if w.Precision == dtype.Invalid {
 		w.Precision = dtype.F16
 		if a.Type() == dtype.BF16 {
 			w.Precision = dtype.BF16
 		}
 	}
 	if q == nil {
-		if o.Transpose != o.Right {
+		if f.Transpose != w.Right {
 			a = formats.Transpose(a)
 		}
 		var err error
-		if q, _, err = formats.Quantise(a.Sparse(), o.Quantise); err != nil {
+		if q, _, err = formats.Quantise(a.Sparse(), f.Quantise); err != nil {
 			return fmt.Errorf("Options.Quantise: %w", err)
 		}
 	}

@@ -3,7 +3,7 @@
 //
 // Two phases, each a launch: 0 finds the ranges of the rows, some lanes to each; 1 writes the integers, four entries to
 // an invocation, all of the same words. There a row is found by bisection of the rows' first entries. There are no
-// atomics.
+// atomics. For matrices in planes of bytes (CUDA) planes.cu takes the place of phase 1.
 package requantise
 
 import (
@@ -28,7 +28,7 @@ var Program = &spec.Program{
 	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"),
 	Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		spec.PTX("cuda", spec.Variant{Entry: "requantise", Local: spec.Line(local)}),
+		spec.PTX("cuda", spec.Variant{Entry: "requantise", Local: spec.Line(local)}), planes,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local}}),
 		spec.WGSL("webgpu", spec.Variant{
 			Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
@@ -37,6 +37,10 @@ var Program = &spec.Program{
 		spec.Go("cpu", dtype.F32, group),
 	},
 }
+
+// planes is planes.cu, which runs in place of phase 1.
+var planes = spec.PTX("cuda_planes", spec.Variant{Entry: "requantise", Local: spec.Line(local),
+	Unit: spec.Unit{Source: "planes.cu"}})
 
 // params is the parameter block.
 type params struct {
@@ -50,6 +54,9 @@ type params struct {
 	lanes uint32 // of a row in phase 0, a power of two; not on the CPU
 	per   uint32 // of a workgroup: rows in phase 0, fours in phase 1
 	width uint32 // of the grid in x
+	// Of planes.cu: the words of rows at which the entries' columns and rfx.Residues.DigitWeights begin, the bytes of an
+	// element, and the blocks of 128 columns. weights is 0 for digits.
+	columns, weights, planes, blocks uint32
 }
 
 const local = 128
@@ -61,6 +68,14 @@ type Op struct {
 	P         rfx.P
 	V         int   // rows of a panel; 0: integers in the order of the entries
 	Slots     int64 // of panels, in all
+	Planes    Planes
+}
+
+// Planes says how a matrix lies in bytes: see rfx.Planes. The zero value is that of other matrices.
+type Planes struct {
+	Count            int    // bytes of an element
+	Cols             int    // of the matrix
+	Columns, Weights uint32 // words of rows: see params
 }
 
 // Variant returns the variant that a device runs.
@@ -72,6 +87,9 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	case op.P.Check() != nil || op.V > 0 && op.P == rfx.P47 || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 &&
 		op.Slots%int64(rfx.Tile*op.V) != 0:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: not possible: %+v", op)
+	case op.Planes.Count > 0 && v.Code != planes.Code:
+		return spec.Launch{}, fmt.Errorf("kernel requantise: bytes in planes on a device that runs %v: %w", v.Code,
+			backend.ErrUnsupported)
 	case op.Rows > math.MaxInt32 || op.NNZ >= math.MaxUint32 || op.Slots >= math.MaxUint32:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: %d rows, %d entries, %d slots do not fit 32 bits: %w", op.Rows, op.NNZ, op.Slots, backend.ErrUnsupported)
 	}
@@ -80,6 +98,11 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	p.fours = uint32(spec.Ceil(op.NNZ, 4))
 	if op.V > 0 {
 		p.fours = uint32(op.Slots / 4)
+	}
+	if op.Planes.Count > 0 {
+		p.fours = uint32(op.NNZ) // an entry to an invocation
+		p.planes, p.columns, p.weights = uint32(op.Planes.Count), op.Planes.Columns, op.Planes.Weights
+		p.blocks = uint32(spec.Ceil(op.Planes.Cols, 128))
 	}
 	for p.lanes < local && int64(p.lanes)*op.Rows < op.NNZ {
 		p.lanes *= 2
@@ -94,6 +117,10 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 			return spec.Launch{}, fmt.Errorf("kernel requantise: %w", err)
 		}
 		p.phase, p.per, p.width = uint32(phase), uint32(x.per), groups[0]
+		v := v
+		if phase == 1 && op.Planes.Count > 0 {
+			v = planes
+		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(p)})
 	}
 	return l, nil

@@ -31,7 +31,9 @@ struct Table {
     __device__ __forceinline__ double product() const { return ((const double *)words)[2 * pairs()]; } // times 2^-64
     __device__ __forceinline__ double off() const { return ((const double *)words)[2 * pairs() + 1]; }
     __device__ __forceinline__ const u32 *limbs(u32 m) const { return words + 4 * pairs() + 4 + m * LIMBS; }
-    __device__ __forceinline__ static u32 size(u32 moduli) { return (moduli + 1) / 2 * 4 + 4 + (moduli + 1) * LIMBS + 1; }
+    __device__ __forceinline__ static u32 size(u32 moduli) {
+        return (moduli + 1) / 2 * 4 + 4 + (moduli + 1) * LIMBS + 1;
+    }
     __device__ __forceinline__ float reciprocal() const { return __uint_as_float(*limbs(moduli + 1)); }
 };
 
@@ -65,7 +67,9 @@ __device__ __forceinline__ void finish(Outputs &y, const uint4 *part, u32 plane,
         uint4 v[3];
 #pragma unroll
         for (int d = 0; d < 3; d++) v[d] = part[(size_t)d * 4 * plane + 128 * j];
-        auto total = [](u32 a, u32 b, u32 c) { return (double)((i64)(int)a + (i64)(int)b * 256 + (i64)(int)c * 65536); };
+        auto total = [](u32 a, u32 b, u32 c) {
+            return (double)((i64)(int)a + (i64)(int)b * 256 + (i64)(int)c * 65536);
+        };
         y[4 * j] = nearest(total(v[0].x, v[1].x, v[2].x) * power(l.of(4 * j)));
         y[4 * j + 1] = nearest(total(v[0].y, v[1].y, v[2].y) * power(l.of(4 * j + 1)));
         y[4 * j + 2] = nearest(total(v[0].z, v[1].z, v[2].z) * power(l.of(4 * j + 2)));

@@ -142,7 +142,7 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
 	switch {
-	case kind(variant) == Rows || a.NNZ() == 0:
+	case kind(variant) == Rows || kind(variant) == Residues || a.NNZ() == 0:
 		return nil, nil
 	case v == 0:
 		return nil, fmt.Errorf("kernel requantise: %v: %w", kind(variant), backend.ErrUnsupported)

@@ -1,8 +1,9 @@
-// Computes: for each modulus, the sums of products of residues of A (rows × cols) and B (cols × n) as residues, by wgmma
-// on 8-bit integers; with DIGITS = 1 the sums of products of two digits, for each of the three sums of their places.
-// combine.cu puts them together. residues.go explains residues and how operands lie.
+// Computes: for each modulus, the sums of products of residues of A (rows × cols) and B (cols × n) as residues, by
+// wgmma on 8-bit integers; with DIGITS = 1 the sums of products of two digits, for each of the three sums of their
+// places. combine.cu puts them together. residues.go explains residues and how operands lie.
 // Tile: a CTA computes 128 × COLS for one modulus, each of its two consumer warpgroups 64 × COLS. The two CTAs of a
-// cluster have neighbouring rows. Clusters are persistent and take tiles of all moduli in turns, columns of tiles first.
+// cluster have neighbouring rows. Clusters are persistent and take tiles of all moduli in turns, a column of tiles after
+// another.
 // Data movement: a producer thread issues bulk copies into STAGES stage buffers of 128 values of k. Operands lie in
 // memory as they are to lie in shared memory, swizzled by 128 bytes. Each CTA loads its rows of A, and half of the
 // columns of B for both.
@@ -54,8 +55,8 @@ __device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 byt
                  : "memory");
 }
 
-// Pipeline says where the stage buffers and their barriers are. A stage is full when its copies have arrived, empty when
-// the consumer warpgroups of both CTAs have read it.
+// Pipeline says where the stage buffers and their barriers are. A stage is full when its copies have arrived. It is
+// empty when the consumer warpgroups of both CTAs have read it.
 struct Pipeline {
     u32 stages, full, empty;
 
@@ -86,8 +87,8 @@ struct Work {
         rank = blockIdx.x % CLUSTER, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
         tiles = p.longest * ((p.ldq + COLS - 1) / COLS), all = tiles * p.pieces;
     }
-    // at returns the cluster's item of a turn, `all` or more if there is none. Every second turn goes backwards, so that a
-    // cluster whose item takes long gets one that does not.
+    // at returns the cluster's item of a turn, `all` or more if there is none. Every second turn goes backwards, so that
+    // a cluster whose item takes long gets one that does not.
     __device__ __forceinline__ u32 at(u32 turn) const {
         return turn * clusters + (turn & 1 ? clusters - 1 - cluster : cluster);
     }
@@ -169,7 +170,7 @@ __device__ __forceinline__ void sum(int (&acc)[COLS / 8][4], const Pipeline &pip
     if (steps > 0) release(before);
 }
 
-// Divisors are what reducing by each modulus takes.
+// Divisors hold the constants to reduce by each modulus.
 struct Divisors {
     u32 m[MOST_MODULI], reciprocal[MOST_MODULI], bias[MOST_MODULI];
 };

@@ -125,7 +125,9 @@ func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, er
 	part := digit
 	if !inDigits(p) {
 		r := rfx.NewResidues(planes)
-		words = append(append(words, r.Table(p.Limbs())...), r.DigitWeights()...)
+		words = append(words, r.Table(p.Limbs())...)
+		f.Weights = uint32(len(words))
+		words = append(words, r.DigitWeights()...)
 		part = r.A
 	}
 	words, f.Columns = appendColumns(words, a.ColIdx)

@@ -206,9 +206,10 @@ type Split struct {
 	V      int    // rows of a panel; 0: there are none
 	Items  uint32 // panels and segments of panels
 	Strips Strips
-	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table.
-	Columns, Table uint32
-	Planes         int // bytes of an element as residues or digits; 0: it is not dense
+	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table, Weights
+	// that of rfx.Residues.DigitWeights.
+	Columns, Table, Weights uint32
+	Planes                  int // bytes of an element as residues or digits; 0: it is not dense
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
