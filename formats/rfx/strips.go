@@ -4,7 +4,7 @@ package rfx
 
 import (
 	"encoding/binary"
-	"math/bits"
+	"math"
 	"slices"
 
 	"github.com/spmmrun/spmm/formats"
@@ -21,10 +21,10 @@ const (
 // Strips is a matrix's entries as balanced digits of 8 bits, in strips of StripRows rows, which are cut into
 // pieces of Blocks blocks. A piece has, in units of StripUnit bytes,
 //
-//	masks   a unit for each block: lane 4g + t has bit 16i + 4r + b for the entry of tile i in row g + 8·(r mod 2) and
+//	masks   a unit for each block: lane 4g + t has bit 16i + 4b + r for the entry of tile i in row g + 8·(r mod 2) and
 //	        column 16·(r/2) + 4t + b
-//	digits  those of each lane's entries, in the order of the bits: p.Bytes() bytes of each, the lowest first, one
-//	        behind the other. Unit j has word j of each lane.
+//	digits  those of each lane's entries, in the order of block, i, r and b: p.Bytes() bytes of each, the lowest
+//	        first, one behind the other. Unit j has word j of each lane.
 //
 // The last piece of a strip has as many blocks as there are left.
 type Strips struct {
@@ -84,10 +84,14 @@ func stripStart[T formats.Value](a *formats.CSR[T], strip int) (at [StripRows]in
 	return at
 }
 
-// place returns the lane that has a column of the strip's row r, and the bit of its mask.
-func place(r, col int) (lane, bit int) {
+// place returns the lane that has a column of the strip's row r, and the entry's place among those of the lane in the
+// block.
+func place(r, col int) (lane, entry int) {
 	return r%8*4 + col%16/4, col/32%2*16 + (col/16%2*2+r/8)*4 + col%4
 }
+
+// maskBit returns the bit of a mask for an entry's place.
+func maskBit(entry int) int { return entry&16 | entry&3<<2 | entry>>2&3 }
 
 // mostOfLane returns the most entries that a lane has before a block, from the entries `at` on, which it moves there.
 func mostOfLane[T formats.Value](a *formats.CSR[T], at *[StripRows]int64, strip, block int) int {
@@ -111,34 +115,75 @@ type stripWriter[T formats.Value] struct {
 	p      P
 	at     [StripRows]int64 // the next entries
 	units  [StripRows]int
-	values []float32 // of the piece's entries, by block, bit and lane
+	values []float32 // of the piece's entries, by block, place and lane
 }
 
 // write writes the piece of n blocks from a block on.
 func (w *stripWriter[T]) write(piece []byte, strip, block, n int) {
 	masks := piece[:n*StripUnit]
+	w.masks(masks, strip, block, n)
+	digits := piece[n*StripUnit:]
+	w.each(masks, n, func(lane, block, entry, at int) {
+		q := int64(0)
+		if x := w.values[(block*32+entry)*32+lane]; IsFinite(x) {
+			q = Quantise(x, w.units[lane/4+entry/4%2*8])
+		}
+		q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
+		for i := range w.p.Bytes() {
+			digits[digitAt(lane, at+i)] = byte(q >> (8 * i))
+		}
+	})
+}
+
+// each calls f for the entries of a piece of n blocks, with the number of their first digit among the lane's.
+func (w *stripWriter[T]) each(masks []byte, n int, f func(lane, block, entry, at int)) {
+	for lane := range 32 {
+		at := 0
+		for b := range n {
+			mask := binary.LittleEndian.Uint32(masks[(b*32+lane)*4:])
+			for e := range 32 {
+				if mask>>maskBit(e)&1 != 0 {
+					f(lane, b, e, at)
+					at += w.p.Bytes()
+				}
+			}
+		}
+	}
+}
+
+// digitAt returns where a lane's digit is among a piece's.
+func digitAt(lane, i int) int { return i/4*StripUnit + lane*4 + i%4 }
+
+// Places returns the byte of s.Data at which the first digit of each entry of a is, in their order; the next digit is in
+// the next byte of the word, or in the first one of the word StripUnit bytes on. It may not exceed 4 GiB.
+func (s *Strips) Places(a *formats.CSR[float32], p P) []uint32 {
+	places := make([]uint32, len(a.Val))
+	numbers := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx,
+		Val: make([]float32, len(a.Val))}
+	for i := range numbers.Val {
+		numbers.Val[i] = math.Float32frombits(uint32(i))
+	}
+	all := (a.Cols + StripColumns - 1) / StripColumns
+	par.Each((a.Rows+StripRows-1)/StripRows, 4, func(i int) {
+		w := stripWriter[float32]{a: numbers, p: p, at: stripStart(a, i), values: make([]float32, s.Blocks*32*32)}
+		for j := range s.Pieces {
+			n, first := min(s.Blocks, all-j*s.Blocks), int(s.Offsets[i*s.Pieces+j])*StripUnit
+			masks := make([]byte, n*StripUnit)
+			w.masks(masks, i, j*s.Blocks, n)
+			w.each(masks, n, func(lane, block, entry, at int) {
+				number := math.Float32bits(w.values[(block*32+entry)*32+lane])
+				places[number] = uint32(first + n*StripUnit + digitAt(lane, at))
+			})
+		}
+	})
+	return places
+}
+
+// masks notes the entries of a piece.
+func (w *stripWriter[T]) masks(masks []byte, strip, block, n int) {
 	for r := range w.at {
 		if row := strip*StripRows + r; row < w.a.Rows {
 			w.gather(masks, r, w.a.RowPtr[row+1], block, block+n)
-		}
-	}
-	digits := piece[n*StripUnit:]
-	for lane := range 32 {
-		next := 0
-		for b := range n {
-			for mask := binary.LittleEndian.Uint32(masks[(b*32+lane)*4:]); mask != 0; mask &= mask - 1 {
-				bit := bits.TrailingZeros32(mask)
-				q := int64(0)
-				if x := w.values[(b*32+bit)*32+lane]; IsFinite(x) {
-					q = Quantise(x, w.units[lane/4+bit/4%2*8])
-				}
-				q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
-				for range w.p.Bytes() {
-					digits[next/4*StripUnit+lane*4+next%4] = byte(q)
-					q >>= 8
-					next++
-				}
-			}
 		}
 	}
 }
@@ -157,10 +202,10 @@ func (w *stripWriter[T]) gather(masks []byte, r int, end int64, first, last int)
 		for i, x := range buf[:n] {
 			col := int(w.a.ColIdx[w.at[r]+int64(i)])
 			b := col/StripColumns - first
-			lane, bit := place(r, col)
+			lane, e := place(r, col)
 			mask := masks[(b*32+lane)*4:]
-			binary.LittleEndian.PutUint32(mask, binary.LittleEndian.Uint32(mask)|1<<bit)
-			w.values[(b*32+bit)*32+lane] = x
+			binary.LittleEndian.PutUint32(mask, binary.LittleEndian.Uint32(mask)|1<<maskBit(e))
+			w.values[(b*32+e)*32+lane] = x
 		}
 		w.at[r] += int64(n)
 	}

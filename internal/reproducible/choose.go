@@ -183,8 +183,11 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	if c.kind == kernel.Residues {
 		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
 	}
-	b := rates.Bound(v, w)
-	return b.Memory + b.Gather + b.Compute + time.Duration(g.Start*float64(time.Microsecond))
+	b, start := rates.Bound(v, w), time.Duration(g.Start*float64(time.Microsecond))
+	if c.kind == kernel.InStrips { // A is loaded ahead
+		return max(b.Memory, b.Gather+b.Compute) + start
+	}
+	return b.Memory + b.Gather + b.Compute + start
 }
 
 // stats tells what packing the matrix for a candidate makes: of residues exactly, of others from a sample.

@@ -1,8 +1,8 @@
 // Package reproducible multiplies in fixed point (package formats/rfx): the bits of C depend on the operands alone.
 //
-// Choose decides between rows, panels of rows and residues. Each multiplication brings B to fixed point on the device. Where
-// the precision is to be found from the data, B's ranges are read back first; the executor keeps the matrix at each
-// precision that was needed. Sums are products before they are rounded, for ranks that share rows.
+// Choose decides between rows, panels of rows, strips and residues. Each multiplication brings B to fixed point on the
+// device. Where the precision is to be found from the data, B's ranges are read back first; the executor keeps the
+// matrix at each precision that was needed. Sums are products before they are rounded, for ranks that share rows.
 package reproducible
 
 import (
@@ -230,7 +230,8 @@ func (r *Executor) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tenso
 		if _, err := r.Device.Run(ctx, w.Launches...); err != nil {
 			return nil, err
 		}
-		q := fixedLayout(r.Matrix, b.BlockLayout(0, j))
+		from := b.BlockLayout(0, j)
+		q := quantise.NewLayout(from.Rows, from.Cols, rfx.P23)
 		words := make([]rfx.Range, q.First())
 		if len(words) > 0 {
 			if err := l.FixedPoint().Read(ctx, 0, backend.Bytes(words)); err != nil {
@@ -307,7 +308,7 @@ func (r *Executor) Columns(w *launch.Composer, j int) error {
 }
 
 // quantise adds the launches that bring block j of B, which lies in buf, to fixed point, and returns the buffer that
-// holds it then; only the first of them, which finds ranges, unless whole.
+// holds it then. Unless whole, it only finds the ranges of the columns, as quantise.NewLayout has them for any p.
 func (r *Executor) quantise(w *launch.Composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
 	v, err := quantise.Variant(r.Device.Caps())
 	if err != nil {
@@ -315,6 +316,9 @@ func (r *Executor) quantise(w *launch.Composer, j int, buf backend.Buffer, whole
 	}
 	from, _ := w.Source(j)
 	layout := fixedLayout(r.Matrix, from)
+	if !whole {
+		layout = quantise.NewLayout(from.Rows, from.Cols, rfx.P23)
+	}
 	l, err := quantise.Launch(v, layout, from.Type, from.LD)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phase 0 finds ranges of parts of columns, phases 1 to
-// 3 join them and quantise: to integers, to digits, to digits in the order of fragments.
+// Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phases 0 and 4 find ranges of parts of columns, phases
+// 1 to 3 join them and quantise: to integers, to digits, to digits in the order of fragments.
 // Tile: a CTA has a tile of rows and columns of B.
 // Data movement: straight through registers; ranges of a tile meet in shared memory.
 // Bound by: memory bandwidth.
@@ -150,7 +150,8 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
     if (blockIdx.x == 0 && warp == 0 && lane % 4 == 0) q[j] = r;
     if (tile >= tiles) return;
     u32 places = (p.bits + 1) / 8;
-    uint2 *to = (uint2 *)(q + (size_t)(p.chunks + 1) * p.ldq) + ((size_t)blockIdx.y * tiles + tile) * places * 32 + lane;
+    uint2 *to = (uint2 *)(q + (size_t)(p.chunks + 1) * p.ldq);
+    to += ((size_t)blockIdx.y * tiles + tile) * places * 32 + lane;
     u32 lower[2][4], upper[2][4];
     if (p.bits == 47) {
         int l = unit(r, 47);
@@ -183,10 +184,33 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
         if (d < places) to[d * 32] = make_uint2(lower[0][d], lower[1][d]);
 }
 
+// scan_columns is phase 4: phase 0 for few columns. A lane has one of eight columns.
+template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__restrict__ b, u32 *q, const Params &p) {
+    __shared__ u32 found[WARPS][8];
+    u32 lane = threadIdx.x % 32, j = 8 * blockIdx.y + lane % 8, begin = blockIdx.x * p.rows,
+        end = min(begin + p.rows, p.k);
+    Seen seen = {0, 0, 0xffffffffu};
+    if (j < p.n)
+#pragma unroll 4
+        for (u32 k = begin + threadIdx.x / 8; k < end; k += LOCAL / 8) see(seen, load1<ELEM>(b, (size_t)k * p.ldb + j));
+    u32 r = range_of(seen);
+    r = join(r, __shfl_xor_sync(ALL, r, 8));
+    r = join(r, __shfl_xor_sync(ALL, r, 16));
+    if (lane < 8) found[threadIdx.x / 32][lane] = r;
+    __syncthreads();
+    launches_before();
+    launches_after();
+    if (threadIdx.x >= 8) return;
+#pragma unroll
+    for (int w = 1; w < WARPS; w++) r = join(r, found[w][lane]);
+    q[(size_t)(blockIdx.x + 1) * p.ldq + j] = r;
+}
+
 template <int ELEM> __device__ __forceinline__ void by_eights(const u32 *b, u32 *q, const Params &p) {
     if (p.phase == 0) scan<ELEM>(b, q, p);
     else if (p.phase == 2) to_digits<ELEM>(b, q, p);
-    else to_fragments<ELEM>(b, q, p);
+    else if (p.phase == 3) to_fragments<ELEM>(b, q, p);
+    else scan_columns<ELEM>(b, q, p);
 }
 
 extern "C" __global__ void __launch_bounds__(LOCAL) quantise(const u32 *__restrict__ b, u32 *q, const Params p) {

@@ -34,9 +34,9 @@
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
 //
-// Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
-// them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics, though here
-// order would not matter. On CUDA from compute capability 9.0 on launches overlap.
+// Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns;
+// 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics,
+// though here order would not matter. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (
@@ -59,10 +59,7 @@ var files embed.FS
 var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		cuda("cuda90", 4*local, spec.Variant{
-			Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
-		}),
-		cuda("cuda", local, spec.Variant{}), residues,
+		wide, narrow, cuda("cuda", local, spec.Variant{}), residues,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
@@ -73,14 +70,16 @@ var Program = &spec.Program{
 	},
 }
 
-// residues is residues.cu, which runs in place of phase 1. No device takes it for the whole.
-var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(local),
+// residues is residues.cu, which does in one launch what the phases do for other layouts.
+var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(2 * local),
 	Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "residues.cu"}})
 
-// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns of a workgroup of it.
+// Depth is the rows of B that residues.cu puts side by side, residuesCols the columns and residuesCTAs the CTAs of a
+// cluster of it.
 const (
 	Depth        = 128
 	residuesCols = 16
+	residuesCTAs = 8
 	most         = 16 // planes
 )
 
@@ -105,6 +104,15 @@ func cuda(name string, n uint32, v spec.Variant) *spec.Variant {
 	v.Entry, v.Local = "quantise", spec.Line(n)
 	v.Consts = append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("LOCAL", n))
 	return spec.PTX(name, v)
+}
+
+// wide and narrow are for CUDA from compute capability 9.0 on; narrow is for few columns.
+var wide, narrow = hopper("cuda90", 4*local), hopper("cuda90_narrow", local)
+
+func hopper(name string, n uint32) *spec.Variant {
+	return cuda(name, n, spec.Variant{
+		Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
+	})
 }
 
 // local is the invocations of a workgroup, shared the bytes in which they join ranges.
@@ -209,7 +217,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	}
 	phase := func(v *spec.Variant, number uint32, rows, lane, most int) spec.Pass {
 		across, columns := spread(v, l.LD, lane, most)
-		groups := [3]uint32{uint32(max(1, spec.Ceil(l.rows(), rows))), uint32(columns), 1}
+		groups := [3]uint32{uint32(max(1, spec.Ceil(l.K, rows))), uint32(columns), 1}
 		if l.N == 0 {
 			groups = [3]uint32{}
 		}
@@ -226,11 +234,14 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	values := phase(v, 1, rowsOf(l, leastRows(v, l)), 2, 32)
 	switch {
 	case l.Planes > 0:
-		values = l.planes(t, ldb)
+		return spec.Launch{Passes: []spec.Pass{l.planes(t, ldb)}}, nil
 	case l.Digits:
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
-		values = phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
+		if v == wide {
+			v = narrow
+		}
+		ranges, values = phase(v, 4, l.chunk(), 8, 1), phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
@@ -241,11 +252,14 @@ func (l Layout) planes(t dtype.Type, ldb int) spec.Pass {
 	if l.Digits {
 		moduli = 0
 	}
-	return spec.Pass{Variant: residues, Groups: [3]uint32{uint32(max(1, l.Blocks())), uint32(spec.Ceil(l.LD, residuesCols)), 1},
-		Params: spec.Block(params{
-			k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
-			chunks: uint32(l.Chunks), across: uint32(moduli),
-		})}
+	groups := [3]uint32{residuesCTAs, uint32(spec.Ceil(l.LD, residuesCols)), 1}
+	if l.N == 0 {
+		groups = [3]uint32{}
+	}
+	return spec.Pass{Variant: residues, Groups: groups, Params: spec.Block(params{
+		k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
+		chunks: uint32(l.Chunks), across: uint32(moduli),
+	})}
 }
 
 // spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
@@ -290,6 +304,8 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
 	case l.Planes > 0 && v.Code != residues.Code:
 		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
+	case l.Planes > 0 && l.LD/residuesCols > 65535:
+		return fmt.Errorf("bytes in planes of %d columns: %w", l.N, backend.ErrUnsupported)
 	case l.Fragments && (v.Const("FRAGMENTS") == 0 || l.LD/8 > 65535):
 		return fmt.Errorf("fragments of %d columns on a device that runs %v: %w", l.N, v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:

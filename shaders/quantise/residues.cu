@@ -1,39 +1,74 @@
-// Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, q (quantise.go), after phase 0 of kernel.cu
-// found the ranges of parts of columns.
-// Tile: a CTA has 128 rows of B and 16 columns. A thread has 16 rows of a column.
-// Data movement: elements go through registers. Residues are transposed in shared memory, so that the 16-byte chunks of
+// Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, and the ranges of its columns, q
+// (quantise.go), in one launch.
+// Tile: a cluster has 16 columns of B, each of its CTAs every eighth 256 rows of them, a thread 16 rows of a column.
+// Data movement: elements go through registers; the first KEEP of a thread's 16 rows stay there while the cluster joins
+// the columns' ranges, others are read again. Residues are transposed in shared memory, so that the 16-byte chunks of
 // neighbouring columns are stored together.
-// Bound by: memory bandwidth; with many moduli by integer arithmetic, 5 instructions an element and modulus.
+// Bound by: integer arithmetic, 5 instructions an element and modulus, and the latency of the steps.
 
-#include "params.h"
-#include "../include/half.cuh"
-#include "../include/fixed.cuh"
-#include "../include/launches.cuh"
+#define COLS 16
+#define DEPTH 128 // rows of B in a block
+#define BLOCKS 2 // at a time
+#define LOCAL (DEPTH / 16 * COLS * BLOCKS)
+#define CLUSTER 8
+#define KEEP 2
+
+#define OVERLAP
+
+#include "columns.cuh"
+#include "../include/bulk.cuh"
 #include "../include/residues.cuh"
 
 typedef long long i64;
 
-#define DEPTH 128 // rows of B
-#define COLS 16
-#define LOCAL (DEPTH / 16 * COLS)
+// Mine is a thread's column and its 16 rows of a turn.
+struct Mine {
+    u32 column, chunk, block, j; // chunk: of 16 rows of its block; block: the first one
+    bool inside;
 
-// load returns the f32 bits of an element.
-__device__ __forceinline__ u32 load(const void *b, size_t i, u32 elem) {
-    if (elem == F32) return __ldg((const u32 *)b + i);
-    u32 h = __ldg((const unsigned short *)b + i);
-    return elem == BF16 ? h << 16 : __float_as_uint(widen_lo<F16>(h));
-}
-
-// join_parts joins the ranges of a column's parts: the LOCAL / COLS threads of a column share the work.
-__device__ __forceinline__ u32 join_parts(u32 (*found)[COLS], const u32 *parts, u32 chunks, u32 ldq, u32 column,
-                                          u32 sub, bool inside) {
-    u32 r = 0;
-#pragma unroll 4
-    for (u32 c = sub; inside && c < chunks; c += LOCAL / COLS) r = join(r, parts[(size_t)c * ldq]);
-    found[sub][column] = r;
-    __syncthreads();
+    __device__ __forceinline__ Mine(const Params &p) {
+        column = threadIdx.x % COLS, chunk = threadIdx.x / COLS % (DEPTH / 16);
+        block = blockIdx.x * BLOCKS + threadIdx.x / (DEPTH / 16 * COLS), j = blockIdx.y * COLS + column;
+        inside = j < p.n;
+    }
+    __device__ __forceinline__ u32 row(u32 turn) const { return (block + turn * CLUSTER * BLOCKS) * DEPTH + 16 * chunk; }
+    // fetch returns the f32 bits of the rows' elements, zeros for those outside B.
+    template <int ELEM>
+    __device__ __forceinline__ void fetch(u32 (&x)[16], const void *b, u32 turn, const Params &p) const {
+        u32 k = row(turn);
+        size_t at = (size_t)k * p.ldb + j;
 #pragma unroll
-    for (int i = 0; i < LOCAL / COLS; i++) r = join(r, found[i][column]);
+        for (int i = 0; i < 16; i++, at += p.ldb) {
+            bool is = inside && k + i < p.k;
+            if (ELEM == F32) x[i] = is ? __ldg((const u32 *)b + at) : 0;
+            else x[i] = is ? __ldg((const unsigned short *)b + at) : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            if (ELEM == F16) x[i] = __float_as_uint(widen_lo<F16>(x[i]));
+            else if (ELEM == BF16) x[i] <<= 16;
+        }
+    }
+};
+
+// join_cluster joins what the threads of a column found, in the whole cluster.
+__device__ __forceinline__ u32 join_cluster(u32 r, u32 column) {
+    __shared__ u32 found[LOCAL / COLS][COLS], mine[COLS], all[CLUSTER][COLS];
+    found[threadIdx.x / COLS][column] = r;
+    __syncthreads();
+    if (threadIdx.x < COLS) {
+#pragma unroll
+        for (int i = 0; i < LOCAL / COLS; i++) r = join(r, found[i][column]);
+        mine[column] = r;
+    }
+    cluster_sync();
+    if (threadIdx.x < COLS * CLUSTER)
+        all[threadIdx.x / COLS][column] =
+            __float_as_uint(cluster_load(shared_address(&mine[column]), threadIdx.x / COLS));
+    __syncthreads();
+    r = 0;
+#pragma unroll
+    for (int i = 0; i < CLUSTER; i++) r = join(r, all[i][column]);
     return r;
 }
 
@@ -86,16 +121,17 @@ template <bool WIDE> __device__ __forceinline__ u32 residue(const Digits &q, u32
 }
 
 // store stores 16 bytes of each of a CTA's threads, transposed through an image of them in shared memory.
-__device__ __forceinline__ void store(uint4 (&image)[LOCAL], const u32 (&w)[4], uint4 *to, u32 column, u32 chunk,
-                                      u32 chunks) {
-    image[8 * column + (chunk ^ (column & 7))] = make_uint4(w[0], w[1], w[2], w[3]);
+__device__ __forceinline__ void store(uint4 (&image)[LOCAL], const u32 (&w)[4], uint4 *to, const Mine &me, u32 count) {
+    constexpr u32 SIZE = DEPTH / 16 * COLS; // of a block
+    u32 at = threadIdx.x % SIZE, block = threadIdx.x - at;
+    image[block + 8 * me.column + (me.chunk ^ (me.column & 7))] = make_uint4(w[0], w[1], w[2], w[3]);
     __syncthreads();
-    if (threadIdx.x < chunks) to[threadIdx.x] = image[threadIdx.x];
+    if (at < count) to[at] = image[threadIdx.x];
 }
 
 // write_digits stores the digits of a CTA's elements for each of two places.
 __device__ __forceinline__ void write_digits(uint4 (*image)[LOCAL], char *to, size_t plane, const Digits (&q)[16],
-                                             u32 column, u32 chunk, u32 chunks) {
+                                             const Mine &me, u32 count) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         u32 w[4];
@@ -103,14 +139,14 @@ __device__ __forceinline__ void write_digits(uint4 (*image)[LOCAL], char *to, si
         for (int j = 0; j < 4; j++)
             w[j] = __byte_perm(__byte_perm(q[4 * j].lo, q[4 * j + 1].lo, i ? 0x0051 : 0x0040),
                                __byte_perm(q[4 * j + 2].lo, q[4 * j + 3].lo, i ? 0x0051 : 0x0040), 0x5410);
-        store(image[i], w, (uint4 *)(to + i * plane), column, chunk, chunks);
+        store(image[i], w, (uint4 *)(to + i * plane), me, count);
     }
 }
 
 // write stores the residues of a CTA's elements for each modulus.
 template <bool WIDE>
 __device__ __forceinline__ void write(uint4 (*image)[LOCAL], char *to, size_t plane, const Digits (&q)[16], u32 moduli,
-                                      u32 column, u32 chunk, u32 chunks) {
+                                      const Mine &me, u32 count) {
 #pragma unroll
     for (int i = 0; i < MOST_MODULI; i++) {
         if (i >= moduli) break;
@@ -121,36 +157,70 @@ __device__ __forceinline__ void write(uint4 (*image)[LOCAL], char *to, size_t pl
                 c = residue<WIDE>(q[4 * j + 2], m, lo, hi), d = residue<WIDE>(q[4 * j + 3], m, lo, hi);
             w[j] = __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
         }
-        store(image[i % 2], w, (uint4 *)(to + i * plane), column, chunk, chunks); // the other image may still be read
+        store(image[i % 2], w, (uint4 *)(to + i * plane), me, count); // the other image may still be read
     }
 }
 
-// by_columns is the kernel for p = 47 (WIDE) or less.
-template <bool WIDE> __device__ __forceinline__ void by_columns(const u32 *b, u32 *q, const Params &p) {
-    __shared__ u32 found[LOCAL / COLS][COLS];
-    __shared__ uint4 image[2][LOCAL];
-    u32 column = threadIdx.x % COLS, chunk = threadIdx.x / COLS, first = blockIdx.y * COLS, j = first + column;
-    u32 k = blockIdx.x * DEPTH + 16 * chunk, x[16];
+// by_columns is the kernel for a type of B's elements, and p = 47 (WIDE) or less.
+template <int ELEM, bool WIDE>
+__device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, u32 *q, const Params &p) {
+    Mine me(p);
+    u32 kept[KEEP][16], blocks = (p.k + DEPTH - 1) / DEPTH, turns = (blocks + CLUSTER * BLOCKS - 1) / (CLUSTER * BLOCKS);
+    Seen seen = {0, 0, 0xffffffffu};
 #pragma unroll
-    for (int i = 0; i < 16; i++) x[i] = k + i < p.k && j < p.n ? load(b, (size_t)(k + i) * p.ldb + j, p.elem) : 0;
+    for (int t = 0; t < KEEP; t++) {
+        me.fetch<ELEM>(kept[t], b, t, p);
+#pragma unroll
+        for (int i = 0; i < 16; i++) see(seen, kept[t][i]);
+    }
+    for (u32 t = KEEP; t < turns; t++) {
+        u32 x[16];
+        me.fetch<ELEM>(x, b, t, p);
+#pragma unroll
+        for (int i = 0; i < 16; i++) see(seen, x[i]);
+    }
     launches_before();
-    u32 r = join_parts(found, q + p.ldq + j, p.chunks, p.ldq, column, chunk, j < p.ldq);
-    if (blockIdx.x == 0 && chunk == 0 && j < p.ldq) q[j] = r;
-    if (blockIdx.x * DEPTH >= p.k) return; // a B without rows
+    u32 r = join_cluster(range_of(seen), me.column);
+    if (blockIdx.x == 0 && threadIdx.x < COLS && me.j < p.ldq) q[me.j] = r;
     int l = unit(r, p.bits), half = -l / 2;
     float scale = __uint_as_float((u32)(127 + half) << 23), more = __uint_as_float((u32)(127 - l - half) << 23);
-    Digits d[16];
+    u32 first = blockIdx.y * COLS, chunks = min(COLS, p.ldq - first) * (DEPTH / 16);
+    size_t plane = (size_t)blocks * p.ldq * DEPTH; // bytes of a modulus
+    auto convert = [&](const u32 (&x)[16], u32 t) {
+        Digits d[16];
 #pragma unroll
-    for (int i = 0; i < 16; i++) d[i] = digits<WIDE>(x[i], l, scale, more);
-    size_t plane = (size_t)gridDim.x * p.ldq * DEPTH; // bytes of a modulus
-    char *to = (char *)(q + (size_t)(p.chunks + 1) * p.ldq) + ((size_t)blockIdx.x * p.ldq + first) * DEPTH;
-    u32 chunks = min(COLS, p.ldq - first) * (DEPTH / 16);
-    if (p.across == 0) write_digits(image, to, plane, d, column, chunk, chunks);
-    else write<WIDE>(image, to, plane, d, p.across, column, chunk, chunks);
+        for (int i = 0; i < 16; i++) d[i] = digits<WIDE>(x[i], l, scale, more);
+        u32 block = me.block + t * CLUSTER * BLOCKS;
+        char *to = (char *)(q + (size_t)(p.chunks + 1) * p.ldq) + ((size_t)block * p.ldq + first) * DEPTH;
+        u32 count = block < blocks ? chunks : 0;
+        __syncthreads(); // the images have been read
+        if (p.across == 0) write_digits(image, to, plane, d, me, count);
+        else write<WIDE>(image, to, plane, d, p.across, me, count);
+    };
+#pragma unroll 1 // one copy of the code
+    for (u32 t = 0; t < turns; t++) {
+        u32 x[16] = {};
+        if (t >= KEEP) me.fetch<ELEM>(x, b, t, p);
+#pragma unroll
+        for (int s = 0; s < KEEP; s++)
+#pragma unroll
+            for (int i = 0; i < 16; i++) x[i] = t == s ? kept[s][i] : x[i];
+        convert(x, t);
+    }
+    cluster_sync(); // no CTA exits while others read its ranges
 }
 
-extern "C" __global__ void __launch_bounds__(LOCAL) quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
-    if (p.bits == 47) by_columns<true>(b, q, p);
-    else by_columns<false>(b, q, p);
+template <int ELEM>
+__device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, u32 *q, const Params &p) {
+    if (p.bits == 47) by_columns<ELEM, true>(image, b, q, p);
+    else by_columns<ELEM, false>(image, b, q, p);
+}
+
+extern "C" __global__ void __launch_bounds__(LOCAL) __cluster_dims__(CLUSTER, 1, 1)
+    quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
+    __shared__ uint4 image[2][LOCAL];
+    if (p.elem == F32) by_columns<F32>(image, b, q, p);
+    else if (p.elem == F16) by_columns<F16>(image, b, q, p);
+    else by_columns<BF16>(image, b, q, p);
     launches_after();
 }

@@ -31,7 +31,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		row := -1
 		for k := range q {
 			e := 4*four + uint32(k)
-			if p.tile > 0 {
+			if p.tile > 0 && p.tile != strips {
 				e = slots[e] - 1
 			}
 			if e >= p.n {
@@ -44,7 +44,24 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 				q[k] = rfx.Quantise(x, rfx.P(p.bits).L(rfx.Range(rows[2*row+1]).E()))
 			}
 		}
+		if p.tile == strips {
+			for k, x := range q[:min(4, p.n-4*four)] {
+				p.scatter(args[3], slots[4*int(four)+k], x)
+			}
+			continue
+		}
 		p.store(args[3], four, q)
+	}
+}
+
+// scatter writes an entry's digits in a strip, from a byte on.
+func (p *params) scatter(ints []byte, at uint32, q int64) {
+	q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
+	for i := range rfx.P(p.bits).Bytes() {
+		ints[at] = byte(q >> (8 * i))
+		if at++; at%4 == 0 {
+			at += rfx.StripUnit - 4
+		}
 	}
 }
 

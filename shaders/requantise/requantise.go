@@ -22,7 +22,7 @@ import (
 var files embed.FS
 
 // Program is the table of the kernel. It has no Encode; see Launch. slots has the entry of each digit of panels, plus
-// 1, 0 where there is none; it is not read for rows. rows has first entry and range of each row, then the number of
+// 1, 0 where there is none; for strips where each entry's digits begin; it is not read for rows. rows has first entry and range of each row, then the number of
 // entries.
 var Program = &spec.Program{
 	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"),
@@ -49,7 +49,7 @@ type params struct {
 	n     uint32 // entries
 	elem  uint32 // type of values: 0 f32, 1 f16, 2 bf16
 	bits  uint32 // p
-	tile  uint32 // fours of a digit of a tile of panels; 0: integers in the order of the entries
+	tile  uint32 // fours of a digit of a tile of panels; 0: integers in the order of the entries; strips: of strips
 	fours uint32 // of entries or slots
 	lanes uint32 // of a row in phase 0, a power of two; not on the CPU
 	per   uint32 // of a workgroup: rows in phase 0, fours in phase 1
@@ -61,6 +61,9 @@ type params struct {
 
 const local = 128
 
+// strips is the parameter tile for strips. Only CUDA and the CPU have them.
+const strips = math.MaxUint32
+
 // Op is a matrix whose values are new.
 type Op struct {
 	Rows, NNZ int64
@@ -68,6 +71,7 @@ type Op struct {
 	P         rfx.P
 	V         int   // rows of a panel; 0: integers in the order of the entries
 	Slots     int64 // of panels, in all
+	Strips    bool  // slots has the byte of each entry's first digit: see rfx.Strips.Places
 	Planes    Planes
 }
 
@@ -87,6 +91,9 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	case op.P.Check() != nil || op.V > 0 && op.P == rfx.P47 || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 &&
 		op.Slots%int64(rfx.Tile*op.V) != 0:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: not possible: %+v", op)
+	case op.Strips && v.Code != backend.CodePTX && v.Code != backend.CodeGo:
+		return spec.Launch{}, fmt.Errorf("kernel requantise: strips on a device that runs %v: %w", v.Code,
+			backend.ErrUnsupported)
 	case op.Planes.Count > 0 && v.Code != planes.Code:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: bytes in planes on a device that runs %v: %w", v.Code,
 			backend.ErrUnsupported)
@@ -96,8 +103,11 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	p := params{count: uint32(op.Rows), n: uint32(op.NNZ), elem: include.Number(op.Type), bits: uint32(op.P),
 		tile: uint32(op.V * rfx.Tile / 4), lanes: 4}
 	p.fours = uint32(spec.Ceil(op.NNZ, 4))
-	if op.V > 0 {
+	switch {
+	case op.V > 0:
 		p.fours = uint32(op.Slots / 4)
+	case op.Strips:
+		p.tile = strips
 	}
 	if op.Planes.Count > 0 {
 		p.fours = uint32(op.NNZ) // an entry to an invocation

@@ -95,7 +95,8 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them,
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
-// fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count as zero times zero.
+// fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count as
+// zero times zero.
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
                                         const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
@@ -217,12 +218,12 @@ __device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool
 // team computes a segment with all warps of the CTA.
 __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, const Params &p) {
     __shared__ i64 others[WARPS - 1][SUMS * 4][32];
-    u32 across = across_of(p), group = threadIdx.x >> (__ffs(across) - 1), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
-        col = 4 * x;
+    u32 across = across_of(p), group = threadIdx.x >> (__ffs(across) - 1), warp = threadIdx.x / 32;
+    u32 lane = threadIdx.x % 32, col = 4 * x;
     u32 begin = __ldg(segment), end = __ldg(segment + 1), row = __ldg(segment + 2), slot = __ldg(segment + 3);
     i64 sums[SUMS][4] = {};
-    entries(sums, begin, col < p.n ? end : begin, group, 32 * WARPS / across, (const uint4 *)(a.rows + p.columns), a.ints,
-            a.q + p.first, x, p.ldq / 4);
+    entries(sums, begin, col < p.n ? end : begin, group, 32 * WARPS / across, (const uint4 *)(a.rows + p.columns),
+            a.ints, a.q + p.first, x, p.ldq / 4);
     for (u32 d = across; d < 32; d *= 2) shuffle_add(sums, d);
     if (warp > 0 && lane < across)
 #pragma unroll

@@ -36,13 +36,14 @@ var (
 )
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
-// there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, and whether elements are
-// residues.
+// there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, and whether the matrix is
+// in strips, or elements are residues.
 type sizes struct {
 	p        rfx.P
 	v        int
 	shuffled bool
 	teams    bool
+	strips   bool
 	residues bool
 }
 

@@ -138,17 +138,20 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 }
 
 // Slots returns the entries whose digits kernel requantise is to write for a variant, in the order of its argument: for
-// each tile of a panel, row and vector, the entry's number plus 1, or 0. It is nil for variants that take rows.
+// each tile of a panel, row and vector, the entry's number plus 1, or 0; for variants that take strips the bytes at which
+// the entries' digits begin. It is nil for variants that take rows.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
 	switch {
 	case kind(variant) == Rows || kind(variant) == Residues || a.NNZ() == 0:
 		return nil, nil
-	case v == 0:
-		return nil, fmt.Errorf("kernel requantise: %v: %w", kind(variant), backend.ErrUnsupported)
 	}
 	rows, cols := a.Dims()
 	ptr, idx := a.Pattern()
+	if kind(variant) == InStrips {
+		return stripSlots(&formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: ptr, ColIdx: idx,
+			Val: make([]float32, len(idx))}, variant)
+	}
 	numbers := make([]uint32, len(idx))
 	for i := range numbers {
 		numbers[i] = uint32(i) + 1

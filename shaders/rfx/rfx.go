@@ -11,6 +11,7 @@
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
 //	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
+//	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
 //	                (CUDA 9.0; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the

@@ -1,13 +1,12 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS) for few columns, A in strips
 // of 16 rows, on matrix units of 8-bit integers (mma.m16n8k32). strips.go explains the packing.
-// Tile: a warp computes (16 × 8), a strip, at a time. Where there are few strips, all warps of a CTA take pieces of one,
-// ranges of columns of A, by turns, and add their sums in shared memory. Else each has a strip of its own; they go
-// through A's columns together, so that the digits of B come from the first-level cache.
+// Tile: a CTA computes (16 × 8) at a time. Its warps take pieces of the strip, ranges of columns of A, by turns, and add
+// their sums in shared memory.
 // Data movement: bulk copies load a piece's masks and digits into the warp's stage buffer in shared memory, ahead of the
 // strip's end. A lane loads the digits of its next four entries for four positions; byte permutes gather them by place,
 // and bring them to the positions that four bits of the mask tell. Digits of B come in the order of fragments, one block
 // ahead.
-// Bound by: the bytes of A; at p = 31 and 47 by the matrix units, and with few entries by loads from shared memory.
+// Bound by: the bytes of A; with few entries by integer instructions, whose number does not depend on them.
 // Constants: BITS (p), WARPS, RING (bytes of a warp's stage buffer), BLOCKS.
 
 #include "store.cuh"
@@ -17,13 +16,8 @@
 #define ALL 0xffffffffu
 #define S ((BITS + 1) / 8) // digits
 #define DIAGS (2 * S - 1) // sums of places
-#define ENTRY_BITS (8 * S) // of an entry's digits
 #define ROWS 16 // of a strip
-#define BLOCK 64 // columns of a mask word
 #define SLOTS 4 // stages, at most
-#ifndef SYNC
-#define SYNC 1
-#endif
 
 // mma is d += a·b, exactly as long as sums fit.
 __device__ __forceinline__ void mma(int (&d)[4], const u32 (&a)[4], uint2 b) {
@@ -62,22 +56,10 @@ __device__ __forceinline__ u32 shared(u32 at) {
     return x;
 }
 
-// Of four bits, the lower half of a word of the table is the selector that brings the first bytes to the places of
-// those that are set, and zeros to the others; the upper half is the bits of the digits of as many entries.
-__device__ __forceinline__ u32 table_word(u32 bits) {
-    u32 selector = 0, rank = 0;
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-        bool set = bits >> i & 1;
-        selector |= (set ? rank : 4) << (4 * i);
-        rank += set;
-    }
-    return selector | rank * ENTRY_BITS << 16;
-}
-
-// fragment takes register R of a step: four columns of a row, by place. The lane's digits are a stream of bits, whose
-// words are 128 bytes apart from `at` on; `next` is the number of the next one. `word` is the table's for the columns.
-template <int R> __device__ __forceinline__ void fragment(u32 (&a)[S][4], u32 at, u32 &next, u32 word) {
+// fragment takes register R of a step: four columns of a row, by place. `bits` has in its bits 0, 4, 8 and 12 which of
+// them have an entry. The lane's digits are a stream of bits, whose words are 128 bytes apart from `at` on; `next` is the
+// number of the next one.
+template <int R> __device__ __forceinline__ void fragment(u32 (&a)[S][4], u32 at, u32 &next, u32 bits) {
     u32 w[S + 1], place[S];
     at += next / 32 * 128;
 #pragma unroll
@@ -85,19 +67,22 @@ template <int R> __device__ __forceinline__ void fragment(u32 (&a)[S][4], u32 at
     if (S % 4 != 0)
 #pragma unroll
         for (int i = 0; i < S; i++) w[i] = __funnelshift_r(w[i], w[i + 1], next);
-    next += word >> 16;
+    next += (bits * 0x11110000u >> 28) * (8 * S); // the fourth digit is the sum of all
     gather(place, w);
+    // A digit of the selector is the number of entries before it, plus 4, which selects a zero, where there is none.
+    u32 selector = bits * (0x1110 - 4) + 0x4444;
 #pragma unroll
-    for (int d = 0; d < S; d++) a[d][R] = __byte_perm(place[d], 0, word);
+    for (int d = 0; d < S; d++) a[d][R] = __byte_perm(place[d], 0, selector);
 }
 
-// step multiplies 32 columns of A.
-__device__ __forceinline__ void step(int (&sum)[DIAGS][4], const u32 *words, u32 at, u32 &next, const uint2 (&b)[S]) {
+// step multiplies 32 columns of A, whose bits of the mask are those from BIT on.
+template <int BIT>
+__device__ __forceinline__ void step(int (&sum)[DIAGS][4], u32 mask, u32 at, u32 &next, const uint2 (&b)[S]) {
     u32 a[S][4];
-    fragment<0>(a, at, next, words[0]);
-    fragment<1>(a, at, next, words[1]);
-    fragment<2>(a, at, next, words[2]);
-    fragment<3>(a, at, next, words[3]);
+    fragment<0>(a, at, next, mask >> (BIT + 0) & 0x1111);
+    fragment<1>(a, at, next, mask >> (BIT + 1) & 0x1111);
+    fragment<2>(a, at, next, mask >> (BIT + 2) & 0x1111);
+    fragment<3>(a, at, next, mask >> (BIT + 3) & 0x1111);
     // Sums of the same place are apart, so that none waits for the one before.
 #pragma unroll
     for (int i = 0; i < S; i++)
@@ -116,30 +101,29 @@ __device__ __forceinline__ void load(uint2 (&b)[2][S], const uint2 *q, u32 block
         for (int d = 0; d < S; d++) b[t][d] = __ldg(q + ((size_t)block * 2 + t) * (S * 32) + d * 32);
 }
 
-// Pieces is the pieces of the strips that a warp loads, every apart-th of each, one strip after the other. Of 32 pieces
-// lane i knows where the i-th begins and ends, in units of 128 bytes, and of the 32 behind them.
+// Pieces is the pieces of the strips that a warp loads, every WARPS-th of each, one strip after the other. Lane i knows
+// where the i-th of this strip and of the next one begin and end, in units of 128 bytes: there are at most 32.
 struct Pieces {
     const unsigned char *ints;
     const u32 *offsets; // of the warp's first piece of strip 0
-    u32 of_strip, count, apart, ring, barrier, slots, stride, tiles, end, lane; // stride, end: of numbers of tiles
+    u32 of_strip, count, ring, barrier, slots, tiles, end, lane; // end: of numbers of tiles
     u32 number, piece, first, last, next_first, next_last;
 
-    __device__ __forceinline__ void look(u32 of, u32 from) {
-        if (of >= end || from + lane >= count) return;
-        const u32 *at = offsets + (size_t)(of / tiles) * of_strip + (from + lane) * apart;
+    // look reads where the pieces of the next strip lie.
+    __device__ __forceinline__ void look(u32 of) {
+        if (of >= end || lane >= count) return;
+        const u32 *at = offsets + (size_t)(of / tiles) * of_strip + lane * WARPS;
         next_first = __ldg(at), next_last = __ldg(at + 1);
     }
-    // turn goes on to the next 32 pieces.
-    __device__ __forceinline__ void turn() {
-        u32 from = piece / 32 * 32 + 32;
-        first = next_first, last = next_last;
-        if (from < count) look(number, from);
-        else look(number + stride, 0);
+    // begin goes to a strip.
+    __device__ __forceinline__ void begin(u32 of, u32 stride) {
+        number = of, piece = 0, first = next_first, last = next_last;
+        look(of + stride);
     }
     // fetch starts loading the next piece into a slot.
-    __device__ __forceinline__ void fetch(u32 slot, const Params &p) {
+    __device__ __forceinline__ void fetch(u32 slot, u32 stride, const Params &p) {
         if (number >= end) return;
-        u32 from = __shfl_sync(ALL, first, piece % 32), n = __shfl_sync(ALL, last, piece % 32) - from;
+        u32 from = __shfl_sync(ALL, first, piece), n = __shfl_sync(ALL, last, piece) - from;
         if (lane == 0) {
             u32 bar = barrier + 8 * slot;
             barrier_expect(bar, n * 128);
@@ -149,8 +133,7 @@ struct Pieces {
                 "l"(ints + (size_t)from * 128), "r"(n * 128), "r"(bar)
                 : "memory");
         }
-        if (++piece == count) piece = 0, number += stride;
-        if (piece % 32 == 0) turn();
+        if (++piece == count) begin(number + stride, stride);
     }
 };
 
@@ -170,56 +153,44 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
         const Params p) {
     extern __shared__ __align__(128) unsigned char memory[]; // stage buffers; behind them two sets of sums
     __shared__ u64 barriers[WARPS][SLOTS];
-    __shared__ u32 table[16];
     int *sums = (int *)(memory + WARPS * RING);
     u32 lane = threadIdx.x % 32, warp = __shfl_sync(ALL, threadIdx.x / 32, 0), tiles = (p.n + 7) / 8;
-    u32 together = across_of(p); // strips of the CTA at a time: 1, or each warp that works has one
-    bool alone = together > 1;
-    u32 mine = alone ? 0 : warp, apart = alone ? 1 : WARPS; // of the pieces of a strip
+    u32 number = blockIdx.x + blockIdx.z * p.width, stride = gridDim.x * gridDim.z, end = p.items * tiles;
+    u32 count = warp < p.pieces ? (p.pieces - warp + WARPS - 1) / WARPS : 0;
+    u32 slots = min((u32)RING / p.longest, (u32)SLOTS);
     Pieces pieces;
-    pieces.ints = ints, pieces.offsets = rows + p.heavy + mine, pieces.lane = lane, pieces.apart = apart;
-    pieces.count = mine < p.pieces ? (p.pieces - mine + apart - 1) / apart : 0;
+    pieces.ints = ints, pieces.offsets = rows + p.heavy + warp, pieces.of_strip = p.pieces, pieces.count = count;
     pieces.ring = shared_address(memory) + warp * RING, pieces.barrier = shared_address(&barriers[warp][0]);
-    pieces.slots = min((u32)RING / p.longest, (u32)SLOTS), pieces.tiles = tiles, pieces.end = p.items * tiles;
-    pieces.stride = gridDim.x * gridDim.z * together;
+    pieces.slots = slots, pieces.tiles = tiles, pieces.end = end, pieces.lane = lane;
     pieces.next_first = pieces.next_last = 0;
-    u32 number = (blockIdx.x + blockIdx.z * p.width) * together + (alone ? warp : 0), slots = pieces.slots;
-    bool idle = alone && warp >= together;
+    if (number >= end) return;
     if (lane == 0) {
         for (u32 i = 0; i < SLOTS; i++) barrier_init(pieces.barrier + 8 * i, 1);
         barrier_fence();
     }
-    if (threadIdx.x < 16) table[threadIdx.x] = table_word(threadIdx.x);
-    if (idle) pieces.end = 0;
-    pieces.of_strip = p.pieces, pieces.number = number, pieces.piece = 0;
-    pieces.look(number, 0);
+    pieces.look(number);
     __syncwarp();
-    if (pieces.count > 0) {
-        pieces.turn();
-        for (u32 i = 0; i < slots; i++) pieces.fetch(i, p);
+    if (count > 0) {
+        pieces.begin(number, stride);
+        for (u32 i = 0; i < slots; i++) pieces.fetch(i, stride, p);
     }
-    if (!alone)
-        for (u32 i = threadIdx.x; i < 2 * DIAGS * 128; i += 32 * WARPS) sums[i] = 0;
+    for (u32 i = threadIdx.x; i < 2 * DIAGS * 128; i += 32 * WARPS) sums[i] = 0;
     __syncthreads();
     launches_before();
     launches_after();
     const uint2 *digits = (const uint2 *)(q + p.first) + lane;
-    u32 slot = 0, parity = 0, base = mine * p.per, tile_words = p.ldq * (2 * S * 32), words = shared_address(table);
+    u32 slot = 0, parity = 0, base = warp * p.per, tile_words = p.ldq * (2 * S * 32);
     uint2 now[2][S];
-    if (pieces.count > 0 && number < pieces.end) load(now, digits + (size_t)(number % tiles) * tile_words, base);
-    u32 begin = number - (alone ? warp : 0), end = p.items * tiles; // of the CTA's numbers
-    for (u32 turn = 0; begin < end; begin += pieces.stride, number += pieces.stride, turn ^= 1) {
-        bool busy = number < pieces.end;
+    if (count > 0) load(now, digits + (size_t)(number % tiles) * tile_words, base);
+    for (u32 turn = 0; number < end; number += stride, turn ^= 1) {
         u32 strip = number / tiles, tile = number % tiles;
         const uint2 *here = digits + (size_t)tile * tile_words,
-                    *behind = digits + (size_t)((number + pieces.stride) % tiles) * tile_words;
+                    *behind = digits + (size_t)((number + stride) % tiles) * tile_words;
         int sum[DIAGS][4] = {};
 #pragma unroll 1
-        for (u32 i = 0; i < pieces.count; i++) {
-            u32 first = base + i * apart * p.per, blocks = min(p.per, p.ldq - first);
-            bool more = i + 1 < pieces.count;
-            if (SYNC && alone && i > 0) __syncthreads();
-            if (!busy) continue;
+        for (u32 i = 0; i < count; i++) {
+            u32 first = base + i * WARPS * p.per, blocks = min(p.per, p.ldq - first);
+            bool more = i + 1 < count;
             barrier_wait(pieces.barrier + 8 * slot, parity);
             u32 masks = pieces.ring + slot * p.longest + 4 * lane, at = masks + blocks * 128, next_bit = 0;
 #pragma unroll 1
@@ -227,34 +198,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
                 uint2 next[2][S];
                 bool inside = k + 1 < blocks;
                 load(next, inside || more ? here : behind,
-                     inside ? first + k + 1 : more ? first + apart * p.per : base);
-                u32 mask = shared(masks + k * 128), word[8];
-#pragma unroll
-                for (int r = 0; r < 8; r++)
-                    word[r] = shared(words + (r == 0 ? mask << 2 & 60 : mask >> (4 * r - 2) & 60));
-                step(sum, word, at, next_bit, now[0]);
-                step(sum, word + 4, at, next_bit, now[1]);
+                     inside ? first + k + 1 : more ? first + WARPS * p.per : base);
+                u32 mask = shared(masks + k * 128);
+                step<0>(sum, mask, at, next_bit, now[0]);
+                step<16>(sum, mask, at, next_bit, now[1]);
 #pragma unroll
                 for (int d = 0; d < S; d++) now[0][d] = next[0][d], now[1][d] = next[1][d];
             }
             __syncwarp();
-            pieces.fetch(slot, p);
+            pieces.fetch(slot, stride, p);
             if (++slot == slots) slot = 0, parity ^= 1;
         }
-        if (!busy) continue;
-        if (alone) {
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                i128 t = 0;
-#pragma unroll
-                for (int d = DIAGS - 1; d >= 0; d--) t = (t << 8) + sum[d][i];
-                u32 row = strip * ROWS + lane / 4 + i / 2 * 8, col = 8 * tile + 2 * (lane % 4) + i % 2;
-                if (row < p.heavy / 2 - 1 && col < p.n) store(row, col, t, rows, values, b, q, bias, c, p);
-            }
-            continue;
-        }
         int *to = sums + turn * DIAGS * 128;
-        if (pieces.count > 0) put(shared_address(to), sum, lane);
+        if (count > 0) put(shared_address(to), sum, lane);
         __syncthreads();
         u32 o = threadIdx.x, row = strip * ROWS + o % 32 / 4 + o / 64 * 8, col = 8 * tile + 2 * (o % 4) + o / 32 % 2;
         if (o >= 128) continue;

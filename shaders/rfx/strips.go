@@ -17,7 +17,7 @@ import (
 const (
 	stripWarps = 8        // of a workgroup: they take the pieces of a strip by turns
 	stripCTAs  = 2        // workgroups of a multiprocessor
-	stripRing  = 12 << 10 // bytes of a warp's stage buffer, for two pieces at least
+	stripRing  = 98 * 128 // bytes of a warp's stage buffer: two pieces of a block that is full, at p = 47
 	stripTile  = 8        // columns of a workgroup
 	mostBlocks = 16       // of a piece
 	mostStrip  = 1 << 14  // columns of A: sums of products of digits fit 32 bits at every p
@@ -27,7 +27,7 @@ const (
 func byStrips() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
-		v := sizes{p: p}.sized(spec.PTX(fmt.Sprintf("cuda90_strips_p%d", p), spec.Variant{
+		v := sizes{p: p, strips: true}.sized(spec.PTX(fmt.Sprintf("cuda90_strips_p%d", p), spec.Variant{
 			Entry: "rfx", Local: spec.Line(32 * stripWarps), Shared: stripShared(p), Overlaps: true,
 			Need: spec.Need{Arch: 90, Shapes: []backend.MatrixShape{spec.Shape(rfx.StripRows, stripTile, 32, dtype.S8)}},
 			Consts: []spec.Const{
@@ -72,12 +72,7 @@ func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spe
 		return nil, err
 	}
 	p, ranges, all := PrecisionOf(variant), rfx.Rows(a), spec.Ceil(a.Cols, rfx.StripColumns)
-	blocks := max(1, min(mostBlocks, spec.Ceil(all, stripWarps)))
-	s, ok := rfx.PackStrips(a, ranges, p, blocks, stripRing/2)
-	for !ok && blocks > 1 {
-		blocks = max(1, min(blocks-1, blocks*stripRing/2/s.Largest))
-		s, ok = rfx.PackStrips(a, ranges, p, blocks, stripRing/2)
-	}
+	s, ok := strips(a, ranges, p)
 	if !ok || len(s.Offsets)+2*len(ranges) > math.MaxInt32 {
 		return nil, fmt.Errorf("kernel rfx: strips of %d rows and %d columns exceed 32-bit offsets: %w", a.Rows, a.Cols,
 			backend.ErrUnsupported)
@@ -85,12 +80,12 @@ func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spe
 	words := append(rowWords(a.RowPtr, ranges), s.Offsets...)
 	read := 4*len(words) + len(s.Data) // entries themselves and their columns are not read where all are finite
 	words, columns := appendColumns(words, a.ColIdx)
-	strips := int64(spec.Ceil(a.Rows, rfx.StripRows))
-	masks := strips * int64(all) * rfx.StripUnit
+	count := int64(spec.Ceil(a.Rows, rfx.StripRows))
+	masks := count * int64(all) * rfx.StripUnit
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
 		Format: Split{P: p, Type: a.Type(), Columns: columns,
-			Strips: Strips{Blocks: uint32(blocks), Pieces: uint32(s.Pieces), Largest: uint32(s.Largest)}},
+			Strips: Strips{Blocks: uint32(s.Blocks), Pieces: uint32(s.Pieces), Largest: uint32(s.Largest)}},
 		Arrays: []spec.Array{
 			spec.NewArray("rows", words),
 			spec.NewArray("ints", s.Data),
@@ -98,9 +93,9 @@ func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spe
 		},
 		Stats: formats.Stats{
 			StoredBytes: int64(read), Slots: (int64(len(s.Data)) - masks) / int64(p.Bytes()),
-			MACs: strips * rfx.StripRows * int64(a.Cols), Gathers: strips * int64(a.Cols),
+			MACs: count * rfx.StripRows * int64(a.Cols), Gathers: count * int64(a.Cols),
 		},
-		Items: strips,
+		Items: count,
 	}
 	if e.Stats.Slots > 0 {
 		e.Stats.Fill = float64(a.NNZ()) / float64(e.Stats.Slots)
@@ -108,31 +103,39 @@ func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spe
 	return e, nil
 }
 
+// strips packs a in pieces of as many blocks as two fit a stage buffer, but at most what gives each warp one.
+func strips[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, p rfx.P) (s *rfx.Strips, ok bool) {
+	blocks := max(1, min(mostBlocks, spec.Ceil(spec.Ceil(a.Cols, rfx.StripColumns), stripWarps)))
+	for s, ok = rfx.PackStrips(a, ranges, p, blocks, stripRing/2); !ok && blocks > 1; {
+		blocks = max(1, min(blocks-1, blocks*stripRing/2/s.Largest))
+		s, ok = rfx.PackStrips(a, ranges, p, blocks, stripRing/2)
+	}
+	return s, ok
+}
+
+// stripSlots is Slots for strips.
+func stripSlots(a *formats.CSR[float32], variant *spec.Variant) ([]uint32, error) {
+	s, ok := strips(a, make([]rfx.Range, a.Rows), PrecisionOf(variant))
+	if !ok || int64(len(s.Data)) > math.MaxUint32 {
+		return nil, fmt.Errorf("kernel requantise: strips of %d bytes exceed 4 GiB: %w", len(s.Data), backend.ErrUnsupported)
+	}
+	return s.Places(a, PrecisionOf(variant)), nil
+}
+
 // launchStrips is launch for strips.
 func launchStrips(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
 	m := e.Format.(Split)
-	strips := spec.Ceil(e.Rows, rfx.StripRows)
-	tiles, ctas := int64(strips)*int64(spec.Ceil(p.N, stripTile)), int64(max(1, p.Caps.Units)*stripCTAs)
-	together := stripsTogether(tiles, ctas)
-	groups, err := spec.Fold(min(spec.Ceil(tiles, together), ctas), 1)
+	count := spec.Ceil(e.Rows, rfx.StripRows)
+	tiles := int64(count) * int64(spec.Ceil(p.N, stripTile))
+	groups, err := spec.Fold(min(tiles, int64(max(1, p.Caps.Units)*stripCTAs)), 1)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	b := block(p, q, m)
-	b.heavy, b.pieces, b.items = uint32(2*(e.Rows+1)), m.Strips.Pieces, uint32(strips)
+	b.heavy, b.pieces, b.items = uint32(2*(e.Rows+1)), m.Strips.Pieces, uint32(count)
 	b.ldq, b.width = uint32(spec.Ceil(e.Cols, rfx.StripColumns)), groups[0]
 	b.per, b.longest = m.Strips.Blocks, m.Strips.Largest
-	b.shape = shape{across: int(together), along: 1}.packed(0, m.Type)
+	b.shape = shape{across: 1, along: 1}.packed(0, m.Type)
 	return spec.Launch{Workspace: spec.NoWorkspace,
 		Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(b)}}}, nil
-}
-
-// stripsTogether returns how many strips a workgroup computes at a time: one for each warp, or for some, where there are
-// enough to keep more than half of all warps busy, else one.
-func stripsTogether(tiles, ctas int64) int64 {
-	turns := max(1, spec.Ceil(tiles, ctas*stripWarps))
-	if each := spec.Ceil(tiles, ctas*turns); 2*each > stripWarps {
-		return each
-	}
-	return 1
 }
