@@ -156,7 +156,8 @@ type Cost struct {
 }
 
 // Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: besides moving A, B and
-// C once, fetching rows of B, arithmetic, and a start. What it leaves out is that of the next one in the file that fits.
+// C once, fetching rows of B, arithmetic, and a start. What it leaves out is that of the next one in the file that
+// fits.
 type Gather struct {
 	Variants []string `json:"variants"`
 	// Slower is the time of fetching rows by that which Rates.Cache allows; 0: 1.
