@@ -20,6 +20,7 @@ import (
 
 // GPUs on which a variant takes exactly what a cost of its own predicts. What is not fitted stays what it was.
 func TestFitFindsCosts(t *testing.T) {
+	pairs, _ := model.For(backend.CodePTX, "").Cost("lanestream", "cuda_pairs_n16_f16")
 	for _, c := range []struct {
 		code            backend.Code
 		format, variant string
@@ -28,7 +29,9 @@ func TestFitFindsCosts(t *testing.T) {
 		{backend.CodeSPIRV, "hrpb", "vulkan_f32", model.Cost{Arithmetic: 0.5, StartUS: 1, StepUS: 0.02}},
 		{
 			backend.CodePTX, "lanestream", "cuda_pairs_n16_f16",
-			model.Cost{Fetch: 3, StartUS: 3, Overlap: true, Busy: 3.5},
+			model.Cost{
+				Arithmetic: pairs.Arithmetic, Columns: pairs.Columns, Fetch: 3, StartUS: 3, Overlap: true, Busy: pairs.Busy,
+			},
 		},
 	} {
 		t.Run(c.format+"/"+c.variant, func(t *testing.T) { fitFinds(t, c.code, c.format, c.variant, c.truth) })

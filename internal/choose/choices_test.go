@@ -74,8 +74,18 @@ func choicesOf(t *testing.T) string {
 	return b.String()
 }
 
-// listChoices packs the matrix once for each candidate, and ranks these for several numbers of columns.
+// listChoices lists what is chosen for several numbers of columns.
 func listChoices(t *testing.T, b *strings.Builder, what string, d *device.Device, w *work.Work) {
+	t.Helper()
+	choose := chooser(t, d, w)
+	for _, n := range []int{1, 8, 32, 128, 512, 2048} {
+		c := choose(n)
+		fmt.Fprintf(b, "%s %v n=%d: %s/%s %s\n", what, w.Precision, n, c.Kernel.Name, c.runs.Name, Short(c.cost))
+	}
+}
+
+// chooser packs the matrix once for each candidate, and returns what chooses among them for a number of columns.
+func chooser(t *testing.T, d *device.Device, w *work.Work) func(n int) *Candidate {
 	t.Helper()
 	cs, err := candidates(d, w)
 	if err != nil {
@@ -99,16 +109,16 @@ func listChoices(t *testing.T, b *strings.Builder, what string, d *device.Device
 		of[c] = packed{data, stats, items}
 		return err != nil
 	})
-	for _, n := range []int{1, 8, 32, 128, 512, 2048} {
-		pr, err := newPredictor(t.Context(), d, w.A.CSR(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+	pr, err := newPredictor(t.Context(), d, w.A.CSR(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(n int) *Candidate {
+		pr.N = n
 		for _, c := range cs {
 			_, c.cost = c.predict(d, pr, of[c].data, of[c].stats, of[c].items)
 		}
-		c := slices.MinFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) })
-		fmt.Fprintf(b, "%s %v n=%d: %s/%s %s\n", what, w.Precision, n, c.Kernel.Name, c.runs.Name, Short(c.cost))
+		return slices.MinFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) })
 	}
 }
 

@@ -30,8 +30,8 @@ func TestCutByPrediction(t *testing.T) {
 		model  string
 		lo, hi int // of the first device's rows
 	}{
-		"rows take all the time": {`{"version": 2, "code": "go", "measured": {"device": "slow rows"}, "costs": [{"variants": ["csr/*"], "start_us": 500}]}`, rows * 9 / 20, rows * 11 / 20},
-		"entries do":             {`{"version": 2, "code": "go", "measured": {"device": "slow entries"}, "costs": [{"variants": ["csr/*"], "entry_columns": 1e4}]}`, short, rows},
+		"rows take all the time": {`{"version": 3, "code": "go", "measured": {"device": "slow rows"}, "costs": [{"variants": ["csr/*"], "start_us": 500}]}`, rows * 9 / 20, rows * 11 / 20},
+		"entries do":             {`{"version": 3, "code": "go", "measured": {"device": "slow entries"}, "costs": [{"variants": ["csr/*"], "entry_columns": 1e4}]}`, short, rows},
 	} {
 		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)

@@ -18,7 +18,7 @@ func FuzzParse(f *testing.F) {
 			f.Add(text)
 		}
 	}
-	f.Add([]byte(`{"version":2,"code":"ptx","kind":{"launch_us":1e6},"costs":[{"variants":["kernel/*"],"start_us":1e6,"step_us":1e6,"arithmetic_factor":1e-4,"fetch_factor":1e4}]}`))
+	f.Add([]byte(`{"version":3,"code":"ptx","kind":{"launch_us":1e6},"costs":[{"variants":["kernel/*"],"start_us":1e6,"step_us":1e6,"arithmetic_factor":1e-4,"fetch_factor":1e4}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := model.Parse(text)
 		if err != nil {

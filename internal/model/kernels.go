@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spmmrun/spmm/backend"
 )
@@ -13,23 +14,28 @@ import (
 // Kernel returns the numbers of a kernel's own cost function in the model of all devices that load some code, for
 // FORMAT/KERNEL or FORMAT/KERNEL/TILE; what a name leaves out is as of the name without its last part. T is a struct
 // with a field for each. By these numbers a kernel chooses among its tiles, and the order of a sum follows the tile: so
-// no model of a single device, and none of the user's, replaces them. It panics where there are none, which is a
+// no model of a single device, and none of the user's, replaces them. It panics where the kernel has none, which is a
 // mistake in the tree.
 func Kernel[T any](code backend.Code, name string) T {
 	var x T
+	found := false
+	parts := strings.Split(name, "/")
 	for _, m := range embedded() {
-		if m.Code != code.String() || m.Devices != "" || m.Kernels[name] == nil {
+		if m.Code != code.String() || m.Devices != "" {
 			continue
 		}
-		for at := range name {
-			if text := m.Kernels[name[:at]]; name[at] == '/' && text != nil {
-				decode(name[:at], text, &x)
+		for i := range parts {
+			name := strings.Join(parts[:i+1], "/")
+			if text := m.Kernels[name]; text != nil {
+				decode(name, text, &x)
+				found = found || i > 0
 			}
 		}
-		decode(name, m.Kernels[name], &x)
-		return x
 	}
-	panic(fmt.Sprintf("device model of %v: no numbers of kernel %s", code, name))
+	if !found {
+		panic(fmt.Sprintf("device model of %v: no numbers of kernel %s", code, name))
+	}
+	return x
 }
 
 // decode adds a kernel's numbers to those of x.

@@ -10,22 +10,29 @@ import (
 	"github.com/spmmrun/spmm/internal/model"
 )
 
-type prefill struct {
-	Step  float64 `json:"step_ns"`
-	Short float64 `json:"short_step_ns"`
-	Start float64 `json:"start_ns"`
+type tiles struct {
+	Step        float64 `json:"step_ns"`
+	Area        float64 `json:"area_ns"`
+	Start       float64 `json:"start_ns"`
+	Share       float64 `json:"share_ns"`
+	ShareColumn float64 `json:"share_column_ns"`
+	Column      float64 `json:"column_ns"`
 }
 
 func TestKernel(t *testing.T) {
-	kernel := model.Kernel[prefill](backend.CodePTX, "lanestream/prefill")
-	tile := model.Kernel[prefill](backend.CodePTX, "lanestream/prefill/256x128")
-	if kernel.Start <= 0 || kernel.Step != 0 || tile.Start != kernel.Start || tile.Step <= 0 || tile.Short <= 0 {
+	kernel := model.Kernel[tiles](backend.CodePTX, "dense/quantised")
+	tile := model.Kernel[tiles](backend.CodePTX, "dense/quantised/128x128/cluster2")
+	other := model.Kernel[tiles](backend.CodePTX, "dense/quantised/128x16")
+	if kernel.Step <= 0 || kernel.Share <= 0 || kernel.Column <= 0 || other != kernel {
+		t.Errorf("the kernel has %+v, a tile without numbers %+v", kernel, other)
+	}
+	if tile.Step == kernel.Step || tile.Share != kernel.Share || tile.Column != kernel.Column {
 		t.Errorf("the kernel has %+v, its tile %+v", kernel, tile)
 	}
 	for name, f := range map[string]func(){
-		"no numbers of kernel": func() { model.Kernel[prefill](backend.CodePTX, "lanestream/nothing") },
-		"no numbers of":        func() { model.Kernel[prefill](backend.CodeWGSL, "lanestream/prefill") },
-		"unknown field":        func() { model.Kernel[struct{}](backend.CodePTX, "lanestream/prefill") },
+		"no numbers of kernel": func() { model.Kernel[tiles](backend.CodePTX, "dense/nothing") },
+		"no numbers of":        func() { model.Kernel[tiles](backend.CodeWGSL, "dense/quantised") },
+		"unknown field":        func() { model.Kernel[tiles](backend.CodePTX, "lanestream/prefill") },
 	} {
 		func() {
 			defer func() {
@@ -39,7 +46,7 @@ func TestKernel(t *testing.T) {
 }
 
 func TestKernelNumbers(t *testing.T) {
-	const head = `{"version": 2, "code": "ptx", "costs": [], "kernels": {"dense/hopper": `
+	const head = `{"version": 3, "code": "ptx", "costs": [], "kernels": {"dense/hopper": `
 	if _, err := model.Parse([]byte(head + `{"step_ns": 7}}}`)); err != nil {
 		t.Error(err)
 	}

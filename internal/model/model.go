@@ -7,6 +7,7 @@
 package model
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // DeviceModel describes a kind of device to predictions, besides its measured rates.
@@ -26,7 +28,7 @@ type DeviceModel struct {
 	Devices  string   `json:"devices,omitempty"` // a pattern (path.Match) of their names; "": all
 	Measured Source   `json:"measured"`
 	Kind     Kind     `json:"kind,omitzero"`
-	Costs    []Cost   `json:"costs"`                 // the first that fits a variant counts
+	Costs    []Cost   `json:"costs"`                 // those that fit a variant, the most specific first: see Cost
 	Fixed    []Gather `json:"fixed_point,omitempty"` // of variants in reproducible mode, likewise
 	// Kernels are the numbers of kernels' own cost functions, by FORMAT/KERNEL or FORMAT/KERNEL/TILE: see Kernel.
 	Kernels map[string]json.RawMessage `json:"kernels,omitempty"`
@@ -105,13 +107,24 @@ type Source struct {
 
 // Kind holds what all variants have in common on a kind of device.
 type Kind struct {
-	LaunchUS float64 `json:"launch_us"`      // a launch that does nothing, in µs
+	LaunchUS float64 `json:"launch_us"` // a launch that does nothing, in µs
+	// EarlyUS is the same of a variant whose launches overlap (spec.Variant.Overlaps); 0: LaunchUS.
+	EarlyUS  float64 `json:"early_launch_us,omitempty"`
 	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Cache allows
 	Again    float64 `json:"again_fetch"`    // the same for a row that rows nearby fetch too
 	Resident int     `json:"resident_items"` // work items that a unit has in hand at a time
 }
 
-// Cost is the time that the variants that a pattern fits take beyond the roofline.
+// launch is the time of a variant's launch, in µs.
+func (k Kind) launch(v *spec.Variant) float64 {
+	if v.Overlaps && k.EarlyUS > 0 {
+		return k.EarlyUS
+	}
+	return k.LaunchUS
+}
+
+// Cost is the time that the variants that a pattern fits take beyond the roofline. What it leaves out is that of the
+// next cost in the file that fits the variant.
 type Cost struct {
 	Variants []string `json:"variants"` // patterns (path.Match) of KERNEL/VARIANT
 	// Arithmetic is the rate of multiply-adds that the inner loop reaches, where nothing else holds it up, over the one
@@ -126,8 +139,7 @@ type Cost struct {
 	// StepUS what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`
-	// Launch is the part of the time of a launch that counts; 0: 1. It is less where launches overlap, see
-	// backend.Binary.Early.
+	// Launch is the time of a launch by that of its kind (see Kind); 0: 1.
 	Launch float64 `json:"launch_factor,omitempty"`
 	// Overlap says that a variant moves data while it computes, however many work items there are: the largest of memory,
 	// fetches and arithmetic counts, and StartUS once.
@@ -144,10 +156,12 @@ type Cost struct {
 }
 
 // Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: besides moving A, B and
-// C once, fetching rows of B, arithmetic, and a start.
+// C once, fetching rows of B, arithmetic, and a start. What it leaves out is that of the next one in the file that
+// fits.
 type Gather struct {
 	Variants []string `json:"variants"`
-	Slower   float64  `json:"slower"` // time of fetching rows by that which Rates.Cache allows
+	// Slower is the time of fetching rows by that which Rates.Cache allows; 0: 1.
+	Slower float64 `json:"slower,omitempty"`
 	// Arithmetic is the time of arithmetic by that which its rate allows; 0: 1.
 	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
 	Start      float64 `json:"start_us,omitempty"` // of all launches
@@ -157,7 +171,7 @@ type Gather struct {
 }
 
 // Version changes with what the fields mean.
-const Version = 2
+const Version = 3
 
 //go:embed *.json
 var files embed.FS
@@ -235,8 +249,8 @@ func (m *DeviceModel) validate() error {
 	k := m.Kind
 	err := errors.Join(within("launch_us", m.Measured.LaunchUS, mostUS),
 		within("latency_us", m.Measured.LatencyUS, mostUS),
-		within("launch_us", k.LaunchUS, mostUS), within("first_fetch", k.First, mostFactor),
-		within("again_fetch", k.Again, mostFactor))
+		within("launch_us", k.LaunchUS, mostUS), within("early_launch_us", k.EarlyUS, mostUS),
+		within("first_fetch", k.First, mostFactor), within("again_fetch", k.Again, mostFactor))
 	if k.Resident < 0 || k.Resident > mostFactor || k.Resident == 0 && k != (Kind{}) {
 		err = errors.Join(err, fmt.Errorf("resident_items %d: want 1 to %v", k.Resident, mostFactor))
 	}
@@ -250,7 +264,7 @@ func (m *DeviceModel) validate() error {
 			within("arithmetic_factor", c.Arithmetic, mostFactor), within("entry_columns", c.Columns, mostFactor),
 			within("fetch_factor", c.Fetch, mostFactor),
 			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor),
-			within("launch_factor", c.Launch, 1), within("cut_rows", float64(c.Cut), mostFactor))
+			within("launch_factor", c.Launch, mostFactor), within("cut_rows", float64(c.Cut), mostFactor))
 	}
 	if len(m.Kernels) > mostCosts {
 		err = errors.Join(err, fmt.Errorf("a device model of %d kernels, want at most %d", len(m.Kernels), mostCosts))
@@ -296,15 +310,24 @@ func matches(patterns []string, name string) bool {
 // Cost returns what a kernel's variant takes; of one that no pattern fits nothing is known, and the roofline alone
 // predicts it.
 func (m *DeviceModel) Cost(kernel, variant string) (c Cost, known bool) {
-	for ; m != nil; m = m.base {
-		for _, c := range m.Costs {
-			if matches(c.Variants, kernel+"/"+variant) {
-				c.from = m.Measured
-				return c, true
+	for ; m != nil && !known; m = m.base {
+		for _, x := range m.Costs {
+			if matches(x.Variants, kernel+"/"+variant) {
+				c, known = c.or(x), true
 			}
 		}
+		c.from = m.Measured
 	}
-	return Cost{}, false
+	return c, known
+}
+
+// or returns the cost with what it leaves out taken from another.
+func (c Cost) or(x Cost) Cost {
+	c.Arithmetic, c.Columns = cmp.Or(c.Arithmetic, x.Arithmetic), cmp.Or(c.Columns, x.Columns)
+	c.Fetch, c.Launch = cmp.Or(c.Fetch, x.Fetch), cmp.Or(c.Launch, x.Launch)
+	c.StartUS, c.StepUS = cmp.Or(c.StartUS, x.StartUS), cmp.Or(c.StepUS, x.StepUS)
+	c.Busy, c.Cut, c.Overlap = cmp.Or(c.Busy, x.Busy), cmp.Or(c.Cut, x.Cut), c.Overlap || x.Overlap
+	return c
 }
 
 // kind returns what all variants have in common, and where it was measured.
@@ -317,14 +340,22 @@ func (m *DeviceModel) kind() (Kind, Source) {
 	return Kind{First: 1, Again: 1, Resident: 1}, Source{}
 }
 
-// Gather returns what fetching rows of B takes a kernel's variant in reproducible mode.
+// Gather returns what multiplying in fixed point takes with a kernel's variant.
 func (m *DeviceModel) Gather(kernel, variant string) (g Gather, known bool) {
-	for ; m != nil; m = m.base {
-		for _, g := range m.Fixed {
-			if matches(g.Variants, kernel+"/"+variant) {
-				return g, true
+	for ; m != nil && !known; m = m.base {
+		for _, x := range m.Fixed {
+			if matches(x.Variants, kernel+"/"+variant) {
+				g, known = g.or(x), true
 			}
 		}
 	}
-	return Gather{Slower: 1}, false
+	g.Slower = cmp.Or(g.Slower, 1)
+	return g, known
+}
+
+// or returns the cost with what it leaves out taken from another.
+func (g Gather) or(x Gather) Gather {
+	g.Slower, g.Arithmetic = cmp.Or(g.Slower, x.Slower), cmp.Or(g.Arithmetic, x.Arithmetic)
+	g.Start, g.Columns, g.Bytes = cmp.Or(g.Start, x.Start), cmp.Or(g.Columns, x.Columns), cmp.Or(g.Bytes, x.Bytes)
+	return g
 }

@@ -67,7 +67,7 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if idle := c.Busy * float64(p.Units) / float64(max(1, items*p.tiles(v))); idle > 1 {
 		compute, fetch = compute*idle, time.Duration(math.Round(float64(fetch)*idle))
 	}
-	launch := k.LaunchUS * scale(p.Rates.LaunchUS, from.LaunchUS) * cmp.Or(c.Launch, 1)
+	launch := k.launch(v) * scale(p.Rates.LaunchUS, from.LaunchUS) * cmp.Or(c.Launch, 1)
 	heaviest := p.heaviest(c, s)
 	if cut := cmp.Or(s.Cut, c.Cut); cut > 0 && heaviest >= cut { // the stats tell of work items that are cut already
 		launch += launch + c.StepUS*float64((heaviest-1)/cut)

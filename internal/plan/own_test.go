@@ -31,20 +31,20 @@ func TestOwnModel(t *testing.T) {
 	if i := info(t, openCPU(t), a, o); i.Format != "csr" {
 		t.Fatalf("without one: %s because %s", i.Format, i.Why)
 	}
-	const good = `{"version": 2, "code": "go", "measured": {"device": "slow rows"}, "costs": [{"variants": ["csr/*"], "start_us": 9999}]}`
+	const good = `{"version": 3, "code": "go", "measured": {"device": "slow rows"}, "costs": [{"variants": ["csr/*"], "start_us": 9999}]}`
 	for name, c := range map[string]struct {
 		text string
 		csr  bool
 	}{
 		"slow rows":         {good, false},
 		"of another kind":   {strings.Replace(good, `"go"`, `"ptx"`, 1), true},
-		"of another format": {strings.Replace(good, `"version": 2`, `"version": 99`, 1), true},
+		"of another format": {strings.Replace(good, `"version": 3`, `"version": 99`, 1), true},
 		"negative":          {strings.Replace(good, `9999`, `-9999`, 1), true},
 		"broken":            {good[:50], true},
 		"empty":             {"", true},
-		"corrected": {`{"version": 2, "code": "go", "measured": {},
+		"corrected": {`{"version": 3, "code": "go", "measured": {},
 			"corrections": {"csr/cpu_f32": {"ratio": 1000, "samples": 50}}}`, false},
-		"corrected by nothing": {`{"version": 2, "code": "go", "measured": {}, "corrections": {"csr/cpu_f32": {"ratio": 1000, "samples": 0}}}`, true},
+		"corrected by nothing": {`{"version": 3, "code": "go", "measured": {}, "corrections": {"csr/cpu_f32": {"ratio": 1000, "samples": 0}}}`, true},
 	} {
 		d := openCPU(t)
 		writeModel(t, d, c.text)

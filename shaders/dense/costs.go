@@ -3,6 +3,7 @@
 package dense
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -12,9 +13,11 @@ import (
 
 // tileCost is a tile's numbers, in nanoseconds.
 type tileCost struct {
-	Step  float64 `json:"step_ns"`  // 64 places of the sum, all multiprocessors being busy
-	Alone float64 `json:"alone_ns"` // the same with one of them busy; 0: Step
-	Start float64 `json:"start_ns"` // all else
+	Step   float64 `json:"step_ns"`        // 64 places of the sum, all multiprocessors being busy,
+	Single float64 `json:"single_step_ns"` // the same where no CTA shares operands with another; 0: Step;
+	Area   float64 `json:"area_ns"`        // and more for each 1024 elements of the tile
+	Alone  float64 `json:"alone_factor"`   // the time with one multiprocessor busy, by that
+	Start  float64 `json:"start_ns"`       // all else
 	// Adding up partial sums: on CUDA, for a column of a tile whose sum is split, and where clusters share the steps of
 	// tiles evenly, and for a column of these; on Vulkan, a launch, and for each byte that it reads or writes.
 	Column      float64 `json:"column_ns"`
@@ -37,7 +40,12 @@ var tileCosts = sync.OnceValue(func() map[kernel]tileCost {
 	costs := map[kernel]tileCost{}
 	add := func(v *spec.Variant) {
 		if _, ok := costs[kernelOf(v)]; !ok {
-			costs[kernelOf(v)] = model.Kernel[tileCost](v.Code, "dense/"+v.KernelName())
+			c := model.Kernel[tileCost](v.Code, "dense/"+v.KernelName())
+			if v.Tile.Cluster < 2 {
+				c.Step = cmp.Or(c.Single, c.Step)
+			}
+			c.Step += c.Area * float64(v.Tile.Rows*v.Tile.Cols) / 1024
+			costs[kernelOf(v)] = c
 		}
 	}
 	for _, v := range cudas {
@@ -76,7 +84,7 @@ func (s *shared) cost(x params) float64 {
 		all, last := float64(s.tiles/atOnce), float64(s.tiles%atOnce)/float64(atOnce)
 		cost := all * (steps/float64(t.splits)*c.Step + c.Start)
 		if last > 0 {
-			cost += steps/float64(t.splits)*(c.Alone+(c.Step-c.Alone)*last) + c.Start
+			cost += steps/float64(t.splits)*c.Step*(c.Alone+(1-c.Alone)*last) + c.Start
 		}
 		return cost
 	}

@@ -249,29 +249,23 @@ var (
 	narrowTiles  = []tileShape{{128, 1, 1}, {64, 1, 1}}
 )
 
-// clusterCost is the time that a cluster takes for a tile, in nanoseconds.
+// clusterCost is the time that a cluster takes for 64 columns of A, in nanoseconds.
 type clusterCost struct {
-	Step float64 `json:"step_ns"` // 64 columns of A
+	Step   float64 `json:"step_ns"`
+	Row    float64 `json:"row_ns"`    // more for each row of the tiles that it computes at a time,
+	Column float64 `json:"column_ns"` // and for each column
 }
 
-// clusterCosts are the device model's, by shapes and columns.
-var clusterCosts = sync.OnceValue(func() map[tileShape][2]float64 {
-	costs := map[tileShape][2]float64{}
-	of := func(t tileShape, cols int) float64 {
-		name := fmt.Sprintf("nm/group24/%dx%d", t.rows*t.down, cols*t.across)
-		return model.Kernel[clusterCost](backend.CodePTX, name).Step
-	}
-	for _, t := range clusterTiles {
-		costs[t] = [2]float64{of(t, groupCols)}
-	}
-	for _, t := range narrowTiles {
-		costs[t] = [2]float64{costs[t][0], of(t, 64)}
-	}
-	return costs
+// clusterCosts are the device model's.
+var clusterCosts = sync.OnceValue(func() clusterCost {
+	return model.Kernel[clusterCost](backend.CodePTX, "nm/group24")
 })
 
 // cost is the time that a cluster takes for tiles of this many columns.
-func (t tileShape) cost(cols int) float64 { return clusterCosts()[t][spec.Flag(cols < groupCols)] }
+func (t tileShape) cost(cols int) float64 {
+	c := clusterCosts()
+	return c.Step + c.Row*float64(t.rows*t.down) + c.Column*float64(cols*t.across)
+}
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.
 func cudaTile(v *spec.Variant, of nm.Pattern, p spec.Problem, rows, cols int) (int, int) {
