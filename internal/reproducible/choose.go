@@ -107,7 +107,8 @@ func (r *Executor) named(w *work.Work) *candidate {
 	return nil
 }
 
-// fits refuses strips that are too long, and residues that exceed a buffer, with AutoP at the largest precision.
+// fits refuses strips that are too long, and residues that exceed a buffer or half of the memory that may be used, with
+// AutoP at the largest precision.
 func (r *Executor) fits(kind kernel.Kind) error {
 	rows, cols := r.source.Dims()
 	switch kind {
@@ -121,9 +122,9 @@ func (r *Executor) fits(kind kernel.Kind) error {
 		bits = rfx.P47
 	}
 	s, err := kernel.ResidueStats(rows, cols, r.source.NNZ(), bits)
-	if err == nil && s.StoredBytes > r.dev.Limit() {
-		err = fmt.Errorf("residues take %d bytes at p = %d, and a buffer of %v at most %d: %w", s.StoredBytes, bits,
-			r.dev.Info(), r.dev.Limit(), backend.ErrUnsupported)
+	if err == nil && s.StoredBytes > r.most {
+		err = fmt.Errorf("residues take %d bytes at p = %d, and may take %d on %v: %w", s.StoredBytes, bits, r.most,
+			r.dev.Info(), backend.ErrUnsupported)
 	}
 	return err
 }

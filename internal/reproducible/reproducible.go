@@ -41,6 +41,7 @@ type Executor struct {
 	*resident.Matrix // at the precision of the last multiplication
 	dev              *device.Device
 	source           formats.Sparse // to be packed; nil once it is on the device
+	most             int64          // bytes that residues may take
 	kind             kernel.Kind    // where the device has a kernel for it at a precision; else rows
 	bits             rfx.P          // of the resident matrix
 	auto             *autoP         // nil where the precision is given
@@ -66,7 +67,10 @@ func New(d *device.Device, w *work.Work) (*Executor, error) {
 	if w.Precision == dtype.F64 {
 		return nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
 	}
-	r := &Executor{dev: d, bits: w.P, source: formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())}
+	r := &Executor{dev: d, bits: w.P, source: formats.ConvertTo(w.A.Sparse(), w.Precision.Storage()), most: d.Limit()}
+	if w.Budget != nil {
+		r.most = min(r.most, w.Budget.Bytes/2)
+	}
 	if w.P == work.AutoP {
 		r.auto = &autoP{matrix: r.source.Clone(), rows: ranges(r.source), at: map[rfx.P]*resident.Matrix{},
 			stale: map[rfx.P]bool{}}

@@ -63,18 +63,16 @@ func sumsOf(name string, cols, digits uint32) *spec.Variant {
 // inDigits tells whether these variants multiply digits at p: where that takes fewer products.
 func inDigits(p rfx.P) bool { return p == rfx.P15 }
 
-// suited returns the variant with the narrowest tiles that take all columns at once.
+// suited returns the variant with the narrowest tiles that take all columns at once, v if none does.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
-	if kind(v) != Residues {
-		return v
-	}
+	best := v
 	for _, x := range variants {
-		if kind(x) == Residues && PrecisionOf(x) == PrecisionOf(v) && (v.Tile.Cols >= p.N || x.Tile.Cols < v.Tile.Cols) &&
-			x.Tile.Cols >= p.N {
-			v = x
+		if kind(v) == Residues && kind(x) == Residues && PrecisionOf(x) == PrecisionOf(v) && x.Tile.Cols >= p.N &&
+			(best.Tile.Cols < p.N || x.Tile.Cols < best.Tile.Cols) {
+			best = x
 		}
 	}
-	return v
+	return best
 }
 
 // moduliOf returns the moduli for matrices of k columns.
