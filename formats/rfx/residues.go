@@ -145,14 +145,10 @@ func (r *Residues) Table(limbs int) []uint32 {
 func (r *Residues) DigitWeights() []uint32 {
 	var words []uint32
 	for i := range r.inverse {
-		var w uint64
+		m, power, w := int64(Moduli[i]), r.inverse[i], uint64(0)
 		for d := range 8 {
-			m := int64(Moduli[i])
-			power := int64(1)
-			for range d {
-				power = power * 256 % m
-			}
-			w |= uint64(uint8(balanced(power*r.inverse[i], m))) << (8 * d)
+			w |= uint64(uint8(balanced(power, m))) << (8 * d)
+			power = power * 256 % m
 		}
 		words = append(words, uint32(w), uint32(w>>32))
 	}

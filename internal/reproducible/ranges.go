@@ -24,9 +24,8 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 		return nil, err
 	}
 	defer t.Release()
-	cols := make([]rfx.Range, t.Cols)
 	if t.Rows == 0 || t.Cols == 0 {
-		return cols, nil
+		return make([]rfx.Range, t.Cols), nil
 	}
 	v, err := quantise.Variant(d.Caps())
 	if err != nil {
@@ -54,10 +53,16 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 	if err := parts.Read(ctx, 0, backend.Bytes(words)); err != nil {
 		return nil, err
 	}
+	return joined(q, words), nil
+}
+
+// joined returns the ranges of the columns, given the words that the first pass of kernel quantise writes.
+func joined(q quantise.Layout, words []rfx.Range) []rfx.Range {
+	cols := make([]rfx.Range, q.N)
 	for c := 1; c <= q.Chunks; c++ {
 		for j := range cols {
 			cols[j] = cols[j].Join(words[c*q.LD+j])
 		}
 	}
-	return cols, nil
+	return cols
 }

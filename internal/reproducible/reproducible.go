@@ -242,13 +242,7 @@ func (r *Executor) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tenso
 				return nil, err
 			}
 		}
-		at := len(cols)
-		cols = append(cols, make([]rfx.Range, q.N)...)
-		for c := 1; c <= q.Chunks; c++ {
-			for i := range q.N {
-				cols[at+i] = cols[at+i].Join(words[c*q.LD+i])
-			}
-		}
+		cols = append(cols, joined(q, words)...)
 	}
 	return cols, nil
 }

@@ -92,7 +92,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the moduli, 0 for digits.
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the
+	// moduli, 0 for digits.
 	across uint32
 }
 

@@ -108,8 +108,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		p.fours = uint32(op.Slots / 4)
 	case op.Strips:
 		p.tile = strips
-	}
-	if op.Planes.Count > 0 {
+	case op.Planes.Count > 0:
 		p.fours = uint32(op.NNZ) // an entry to an invocation
 		p.planes, p.columns, p.weights = uint32(op.Planes.Count), op.Planes.Columns, op.Planes.Weights
 		p.blocks = uint32(spec.Ceil(op.Planes.Cols, 128))

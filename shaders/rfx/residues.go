@@ -171,13 +171,11 @@ func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.
 	if clusters == 0 {
 		sums = [3]uint32{}
 	}
-	block := spec.Block(params{
-		n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
-		heavy: m.Table, columns: m.Columns, segments: uint32(products), items: uint32(p.M), width: finish[0],
-		per: uint32(q.Blocks()), longest: uint32(high),
-		shape: shape{across: v.Tile.Cols / 8}.packed(0, m.Type),
-		store: storeWord(p), alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
-	})
+	b := block(p, q, m)
+	b.heavy, b.segments, b.items, b.width = m.Table, uint32(products), uint32(p.M), finish[0]
+	b.per, b.longest = uint32(q.Blocks()), uint32(high)
+	b.shape = shape{across: v.Tile.Cols / 8}.packed(0, m.Type)
+	block := spec.Block(b)
 	return spec.Launch{
 		Workspace: max(spec.NoWorkspace, workspace),
 		Passes: []spec.Pass{

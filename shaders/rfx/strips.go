@@ -65,7 +65,7 @@ func FitsStrips(cols int) error {
 
 // packStrips encodes a in strips. The words of the array rows are, behind what pack puts first,
 //
-//	segments   the units of ints at which each strip's segments begin, and the end: see rfx.Strips
+//	segments the units of ints at which each strip's segments begin, and the end: see rfx.Strips
 //	columns  of the entries, see appendColumns
 func packStrips[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec.Packed, error) {
 	if err := FitsStrips(a.Cols); err != nil {
