@@ -332,11 +332,14 @@ func (r *Executor) quantise(w *launch.Composer, j int, buf backend.Buffer, whole
 // Check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,
 // which takes most.
 func (r *Executor) Check(n int, out dtype.Type) error {
-	b := kernel.Layout(r.Variant, r.Cols, n).Bytes()
+	v := r.Variant
 	if r.auto != nil {
-		b = quantise.NewLayout(r.Cols, n, rfx.P47).Bytes()
+		var err error
+		if v, err = r.variantFor(r.Device.Caps(), rfx.P47); err != nil {
+			return err
+		}
 	}
-	if b > r.Device.Limit() {
+	if b := kernel.Layout(v, r.Cols, n).Bytes(); b > r.Device.Limit() {
 		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b,
 			r.Device.Info(), r.Device.Limit(), backend.ErrUnsupported)
 	}
