@@ -37,24 +37,6 @@ __device__ __forceinline__ void store(u32 *row, u32 j, uint2 x, int l0, int l1, 
     }
 }
 
-// digits returns q as balanced digits, a byte each, the lowest first.
-__device__ __forceinline__ u32 digits(int q, u32 bits) {
-    u32 half = bits == 15 ? 0x80u : bits == 23 ? 0x8080u : 0x808080u;
-    return ((u32)q + half) ^ half;
-}
-
-// whole is quantise for p below 47: scaling by powers of two, one after the other, is exact wherever the result is
-// not far below 1/2.
-__device__ __forceinline__ int whole(u32 x, float scale, float more) {
-    return finite(x) ? __float2int_rn(__uint_as_float(x) * scale * more) : 0;
-}
-
-// factors returns the scale of a column as two, each between 2^-126 and 2^127.
-__device__ __forceinline__ void factors(u32 range, u32 bits, float &scale, float &more) {
-    int l = -unit(range, bits), half = l / 2;
-    scale = __uint_as_float((u32)(127 + half) << 23), more = __uint_as_float((u32)(127 + l - half) << 23);
-}
-
 // split gathers four columns' digits by place.
 __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     u32 a = __byte_perm(x[0], x[1], 0x5140), b = __byte_perm(x[2], x[3], 0x5140);
@@ -160,9 +142,8 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
             u32 low[4], high[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const long long half = 0x808080808080;
-                long long d = (quantise(x[h][i], l) + half) ^ half;
-                low[i] = (u32)d, high[i] = (u32)(d >> 32);
+                Digits d = digits47(x[h][i], l);
+                low[i] = d.lo, high[i] = d.hi;
             }
             split(lower[h], low);
             split(upper[h], high);
