@@ -72,7 +72,7 @@ __device__ __forceinline__ void join8(u32 (&r)[8], u32 lane, u32 across) {
     r[0] = lo.x, r[1] = lo.y, r[2] = lo.z, r[3] = lo.w, r[4] = hi.x, r[5] = hi.y, r[6] = hi.z, r[7] = hi.w;
 }
 
-// The lane's place in phases 0 and 2, in which a lane has eight columns, from j on.
+// The lane's place in phases 0 to 2, in which a lane has eight columns, from j on.
 struct Place {
     u32 lane, sub, subs, j, begin, end;
 };
@@ -125,9 +125,15 @@ struct Digits {
     u32 lo, hi;
 };
 
+// whole47 is quantise for p = 47: in float64 scaling is exact, and the conversion rounds once, ties to even.
+__device__ __forceinline__ long long whole47(u32 x, int l) {
+    double scale = __longlong_as_double((long long)(1023 - l) << 52);
+    return finite(x) ? __double2ll_rn((double)__uint_as_float(x) * scale) : 0;
+}
+
 // digits47 quantises an element at p = 47, in units of 2^l.
 __device__ __forceinline__ Digits digits47(u32 x, int l) {
     const long long half = 0x808080808080;
-    long long d = (quantise(x, l) + half) ^ half;
+    long long d = (whole47(x, l) + half) ^ half;
     return {(u32)d, (u32)(d >> 32)};
 }
