@@ -92,8 +92,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each, on CUDA of eight; not on the CPU. In residues.cu the
-	// moduli, 0 for digits.
+	// Lanes side by side, of two columns each, on CUDA and in phase 2 of eight; not on the CPU. In residues.cu the moduli,
+	// 0 for digits.
 	across uint32
 }
 
