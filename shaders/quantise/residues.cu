@@ -34,8 +34,8 @@ struct Mine {
     __device__ __forceinline__ u32 row(u32 turn) const {
         return (block + turn * CLUSTER * BLOCKS) * DEPTH + 16 * chunk;
     }
-    // fetch returns the f32 bits of the elements of COUNT turns from `turn` on, zeros for those outside B. All loads come
-    // before any use of one.
+    // fetch returns the f32 bits of the elements of COUNT turns from `turn` on, zeros for those outside B. All loads
+    // come before any use of one.
     template <int COUNT>
     __device__ __forceinline__ void fetch(u32 (&x)[COUNT][16], const void *b, u32 turn, const Params &p) const {
         if (p.elem == F32) load(x, (const u32 *)b, turn, p);

@@ -138,7 +138,8 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 }
 
 // accumulate adds the products of four entries.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, const bool (&in)[4], const Quad (&b)[4]) {
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, const bool (&in)[4],
+                                           const Quad (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) accumulate(sum, a, i, in[i], b[i]);
 }
