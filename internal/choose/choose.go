@@ -35,7 +35,7 @@ type Candidate struct {
 	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
 	encode  time.Duration // of the whole matrix, estimated from a sample
-	packed  *work.Packed  // the whole matrix, if the sample was all of it
+	packed  *work.Packed  // the whole matrix, if the sample was all of it and has the matrix's values
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
 	far     bool          // it is predicted to be far from the best
@@ -205,7 +205,7 @@ func (c *Candidate) measure(ctx context.Context, a, s *work.Matrix) (*spec.Packe
 	c.encode = e.Took
 	if all, sampled := a.NNZ(), s.NNZ(); sampled < all {
 		c.encode = time.Duration(float64(e.Took) * float64(all) / float64(max(1, sampled)))
-	} else if e.Block == 0 {
+	} else if e.Block == 0 && a.Kind() == dtype.Invalid { // a quantised sample has other scales
 		c.packed = e
 	}
 	stats, items := work.Scale(e.Data, s.NNZ(), a.NNZ())
