@@ -52,8 +52,8 @@ func sample() *Report {
 			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
 		},
 		Results: []Result{
-			beaten, peer, slow,
-			at("gen:uniform,rows=9", "cpu", "auto", 1234, 1234, 1234, 1234, 1234, 1240), refused, wrong,
+			beaten, peer,
+			at("gen:uniform,rows=9", "cpu", "auto", 1234, 1234, 1234, 1234, 1234, 1240), refused, wrong, slow,
 		},
 	}
 }
@@ -184,6 +184,7 @@ func FuzzReadReport(f *testing.F) {
 
 func TestCompare(t *testing.T) {
 	old, now := sample(), sample()
+	old.Results, now.Results = old.Results[:5], now.Results[:5] // without what would not change
 	slower := &now.Results[0]
 	for i := range slower.Samples {
 		slower.Samples[i] *= 1.1
