@@ -34,6 +34,12 @@ type Options struct {
 	// number of columns, but the fastest format for a few columns may be slower than dense for hundreds. A program that
 	// needs both, and has memory for two copies of A, prepares two plans.
 	Cols int
+	// Uses is about how often the plan is multiplied. "auto" then takes the format for which packing and Uses products of
+	// Cols columns take the least time together, and looks at formats no longer than that pays. The choice then depends on
+	// how fast the host packs, and with it the order of sums. 0 means unknown: the fastest format is taken, and choosing
+	// is bounded: the formats pack a small sample, and at most three of them a quarter of A. Reproducible mode and Tune
+	// refuse Uses.
+	Uses int
 	// Transpose computes C = alpha·Aᵀ·B + beta·C. A is M×K and is given as it is; B is M×N and C is K×N. The host
 	// transposes A in time linear in its entries, rows and columns; a *formats.CSC, whose arrays are those of its
 	// transpose, is used as it is. PlanInfo and Packing then describe Aᵀ (Rows, Cols and Stats included), and Encode
@@ -93,7 +99,8 @@ func (o Options) Validate() error {
 // work returns the work that the options ask for, validated, and the form of its matrix.
 func (o Options) work() (w work.Work, f work.Form, err error) {
 	w = work.Work{
-		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Right: o.Right, Tune: o.Tune,
+		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Right: o.Right, Uses: o.Uses,
+		Tune: o.Tune,
 	}
 	f = work.Form{Transpose: o.Transpose, Quantise: o.Quantise}
 	if w.P, err = o.precision(); err == nil {

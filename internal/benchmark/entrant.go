@@ -180,12 +180,21 @@ func (p *planned) quiet(context.Context) {}
 func (p *planned) describe(ctx context.Context, r *Result) error {
 	i := p.info()
 	r.Chosen, r.Variant, r.Kernel, r.EncodeS = i.Format, i.Variant, i.Kernel, i.EncodeTime.Seconds()
+	r.ChooseS, r.UploadS = i.ChooseTime.Seconds(), i.UploadTime.Seconds()
 	if p.several {
 		r.Split = i.Split.String()
 	}
 	r.Bytes = i.Stats.StoredBytes + p.bytes
+	before, err := p.attainable(ctx, 0)
+	if err != nil {
+		return err
+	}
 	bound, err := p.attainable(ctx, time.Duration(r.Median*float64(time.Microsecond)))
 	r.AttainableUS, r.BoundBy = micros(bound.Time()), boundBy(bound)
+	r.Clamped = r.Median < micros(before.Time())
+	if s := bound.Memory.Seconds(); s > 0 {
+		r.ReadGBS = float64(r.Bytes) / s / 1e9
+	}
 	return err
 }
 

@@ -85,6 +85,8 @@ func servePeer(how string) {
 			fmt.Println(`{"us":0}`)
 		case r.Op == "run" && how == "host":
 			fmt.Println(`{"us":100}`)
+		case r.Op == "run" && how == "slow":
+			fmt.Printf(`{"us":%d,"clock":"device"}`+"\n", 100+2000*r.Algorithm)
 		case r.Op == "run":
 			fmt.Printf(`{"us":%d,"clock":"device"}`+"\n", 100*(r.Algorithm+1))
 		default:
@@ -232,6 +234,24 @@ func TestPeers(t *testing.T) {
 	}
 	if !slices.Equal(r.Environment.Peers, []string{"rows in Go"}) {
 		t.Errorf("peers %q", r.Environment.Peers)
+	}
+}
+
+// An algorithm that is far slower than the peers' best is measured once, and the others as often as ever.
+func TestSlowPeer(t *testing.T) {
+	t.Setenv(asPeer, "slow")
+	r, err := small(os.Args[0]).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Results {
+		slow := x.By() == "go two"
+		if x.Once != slow || slow && (len(x.Samples) != 1 || x.Median != 2100) || !slow && len(x.Samples) < leastSamples {
+			t.Errorf("%+v: want one sample of 2100 µs of go two, and at least %d of others", x, leastSamples)
+		}
+	}
+	if len(r.Results) != 3 {
+		t.Errorf("%d results, want 3", len(r.Results))
 	}
 }
 
