@@ -15,7 +15,7 @@
 #include "group24.cuh"
 #include "../include/bulk.cuh"
 #include "../include/launches.cuh"
-#include "../include/store_batches.cuh"
+#include "../include/store_columns.cuh"
 #include "../include/hopper_sparse.cuh"
 
 #define THREADS 384
@@ -29,10 +29,14 @@ __device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) 
     return col < p.n ? min(most, (p.n - col + 63) / 64) : 0;
 }
 
+// in_lines reports whether B is column-major. A remainder takes a row-major B only.
+__device__ __forceinline__ bool in_lines(const Params &p) { return REMAINDER_BYTES == 0 && by_columns_b(p.store); }
+
 // store_inside stores a warp's 16 rows of sums within C's columns, 16 columns at a time.
 template <int N, class F>
 __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col,
                                              F recompute) {
+    if (by_columns_c(p.store)) return store_columns<16>(acc, to, p, row, col, p.n, recompute);
     store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, recompute);
 }
 
@@ -85,12 +89,15 @@ template <int TALL, int DOWN> struct Work {
             u32 r = packed_row(tile, p), c = col(tile);
             const unsigned char *v =
                 values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / ACROSS);
-            u32 slabs = slabs_inside(p, c, COLS / 64);
+            bool lines = in_lines(p);
+            u32 slabs = lines ? COLS / 64 : slabs_inside(p, c, COLS / 64);
             for (u32 k = 0; k < steps; k++) {
                 u32 to = pipeline + stage * STAGE_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 barrier_expect(bar, slabs * SLAB + VALUES);
-                for (u32 i = 0; i < slabs; i++)
+                if (lines)
+                    tile_copy(to + down * (B_BYTES / DOWN), map, c + down * (COLS / DOWN), k * DEPTH, bar, b_blocks);
+                for (u32 i = 0; !lines && i < slabs; i++)
                     tile_copy(to + i * SLAB + down * (SLAB / DOWN), map, k * DEPTH + down * (DEPTH / DOWN), c + 64 * i,
                               bar, b_blocks);
                 bulk_copy(to + B_BYTES + across * (VALUES / ACROSS), v + (u64)k * (4 * PIECE_VALUES), VALUES / ACROSS,
@@ -100,8 +107,8 @@ template <int TALL, int DOWN> struct Work {
         }
     }
 
-    // multiply is the work of group 0 or 1 of four warps.
-    template <class F>
+    // multiply is the work of group 0 or 1 of four warps. TRANS is 0 if B is column-major.
+    template <int TRANS, class F>
     __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p,
                                              REMAINDER remainder, F recompute) const {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
@@ -129,7 +136,7 @@ template <int TALL, int DOWN> struct Work {
             auto step = [&](u32 k, u32(&x)[TALL][4], int at, u32(&y)[TALL][4], int last) {
                 u32 b = pipeline + stage * STAGE_BYTES, a = b + B_BYTES + group * TALL * PIECE_VALUES;
                 barrier_wait(full + 8 * stage, parity);
-                multiply_pieces(acc, a, b, x, at);
+                multiply_pieces<TRANS>(acc, a, b, x, at);
                 if (k > 0) {
                     wgmma_wait<1>(); // the step before is done
 #pragma unroll
@@ -194,7 +201,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         REMAINDER more =
             REMAINDER_OF(shared_address(smem) + SHARED_BYTES + 256 + (threadIdx.x - 128) / 32 * REMAINDER_BYTES, b);
         with([&](const auto &work) __attribute__((always_inline)) {
-            work.multiply(group - 1, (const uint4 *)index, {c, bias}, p, more, more.entries(entries, p));
+            if (in_lines(p))
+                work.template multiply<0>(group - 1, (const uint4 *)index, {c, bias}, p, more,
+                                          more.entries(entries, p));
+            else
+                work.template multiply<1>(group - 1, (const uint4 *)index, {c, bias}, p, more,
+                                          more.entries(entries, p));
         });
         __syncwarp();
     }
