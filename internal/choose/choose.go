@@ -161,7 +161,7 @@ func Micros(us float64) string {
 // price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
 // Those that cannot hold even that are Unlikely.
 func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
-	pr, err := newPredictor(ctx, d, w.A.CSR(), w.Cols)
+	pr, err := newPredictor(ctx, d, w.A.CSR(), w)
 	if err != nil {
 		return err
 	}
@@ -202,9 +202,10 @@ func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Pac
 		whole.Stats, whole.Items = s, items
 		enc = &whole
 	}
-	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()}
+	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, BCol: pr.Columns, CCol: pr.Columns, Caps: d.Caps()}
 	c.runs = c.Kernel.Runs(c.Variant, enc, q)
-	return pr.Time(c.Kernel.Name, c.runs, s, items)
+	b, t := pr.Time(c.Kernel.Name, c.runs, s, items)
+	return b, t + pr.Passes(c.runs)
 }
 
 // dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best:
@@ -265,7 +266,7 @@ func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *wor
 	if len(cs) < 2 {
 		return nil
 	}
-	pr, err := newPredictor(ctx, d, w.A.Encoded, w.Cols)
+	pr, err := newPredictor(ctx, d, w.A.Encoded, w)
 	if err != nil {
 		return err
 	}
