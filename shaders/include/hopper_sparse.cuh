@@ -10,8 +10,9 @@ __device__ __forceinline__ u64 rows_of_8(u32 at) {
 }
 
 // wgmma_sparse computes d += a·b for 64×N×32 by four warps, where N is 8 times d's first dimension. a is 2:4 sparse
-// (rows_of_8, half its columns), b has k rows of N columns (across_of) or, if TRANS is 0, N lines of k elements. Warp w has rows 16w to 16w + 15. Places are as
-// for mma_sparse; lanes 2·SELECT and 2·SELECT + 1 of each quad of lanes give them.
+// (rows_of_8, half its columns), b has k rows of N columns (across_of) or, if TRANS is 0, N lines of k elements.
+// Warp w has rows 16w to 16w + 15. Places are as for mma_sparse; lanes 2·SELECT and 2·SELECT + 1 of each quad of
+// lanes give them.
 #define WGMMA_SPARSE_OF(N, TYPE, A, B, E, S, T_) \
     asm volatile("wgmma.mma_async.sp.sync.aligned.m64n" #N "k32.f32." TYPE "." TYPE " {" REGS_##N \
                  "}, " \

@@ -4,10 +4,10 @@
 // columns (p.wide is 1) the CTAs of a cluster split K, (128 or 64 × COLS) (group24_few.cuh). Two consumer warpgroups
 // take half of the rows each. Clusters take tiles in turn; while one is stored the next one's first stages are loaded.
 // Data movement: the matrix is packed in tiles (64 × 64) whose values lie as the instruction reads them from shared
-// memory: bulk copies load them; metadata goes to registers. Tiles of B, of either order, come by TMA. One producer thread copies, STAGES
-// deep. The two CTAs of a cluster have neighbouring tiles: each loads half of what both need and multicasts it. A
-// launch begins while the one before still stores its last tiles, and with few columns prefetches A. (With many columns
-// that made all steps slower.)
+// memory: bulk copies load them; metadata goes to registers. Tiles of B, of either order, come by TMA. One producer
+// thread copies, STAGES deep. The two CTAs of a cluster have neighbouring tiles: each loads half of what both need
+// and multicasts it. A launch begins while the one before still stores its last tiles, and with few columns
+// prefetches A. (With many columns that made all steps slower.)
 // Bound by: the sparse tensor cores for wide C, L2 to shared memory else.
 // Constants: ENTRY, ELEM (half.cuh), COLS (64, 128 or 256), STAGES (of a tile of 256 rows). Dynamic shared memory:
 // SHARED_BYTES + 256 + 8·REMAINDER_BYTES (remainder hooks, remainder.cuh).

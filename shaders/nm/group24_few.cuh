@@ -65,7 +65,8 @@ template <int WIDTH, int DEEP> struct Few {
                 }
                 if (in_lines(p)) tile_copy(to, map, col, k * DEPTH, bar, 1 << rank);
                 else
-                    for (u32 j = 0; j < slabs; j++) tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
+                    for (u32 j = 0; j < slabs; j++)
+                        tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
             }
             if (++stage == RING) stage = 0, parity ^= 1;
         }
