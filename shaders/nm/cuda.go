@@ -216,7 +216,7 @@ func onHopper(x *spec.Variant) {
 func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap) {
 	most := max(1, p.Caps.Units/2) // clusters
 	shapes, wide := clusterTiles, groupCols
-	if p.N <= 64 {
+	if p.N <= 64 && !p.BCol {
 		shapes, wide = narrowTiles, 64
 	}
 	least := math.Inf(1)

@@ -36,7 +36,7 @@ __device__ __forceinline__ bool in_lines(const Params &p) { return REMAINDER_BYT
 template <int N, class F>
 __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col,
                                              F recompute) {
-    if (by_columns_c(p.store)) return store_columns<16>(acc, to, p, row, col, p.n, recompute);
+    if (REMAINDER_BYTES == 0 && by_columns_c(p.store)) return store_columns<16>(acc, to, p, row, col, p.n, recompute);
     store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, recompute);
 }
 
@@ -69,6 +69,8 @@ template <int TALL, int DOWN> struct Work {
     __device__ __forceinline__ u32 packed_row(u32 tile, const Params &p) const {
         return min(row(tile), (p.rows + 255) / 256 * 256 - TILE_ROWS);
     }
+
+    static __device__ __forceinline__ bool lines(const Params &p) { return in_lines(p); }
 
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < RING; s++) {
@@ -174,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     // with calls f with the work of this launch.
     auto with = [&](auto f) __attribute__((always_inline)) {
         u32 at = shared_address(smem);
-        bool narrow = p.n <= 64;
+        bool narrow = p.n <= 64 && !in_lines(p);
         if (p.wide == 0 && p.tall == 256) f(Work<2, 1>(at, p));
         else if (p.wide == 0) f(Work<1, 2>(at, p));
         else if (p.tall == 128 && narrow) f(Few<64, 1>(at, p));
@@ -201,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         REMAINDER more =
             REMAINDER_OF(shared_address(smem) + SHARED_BYTES + 256 + (threadIdx.x - 128) / 32 * REMAINDER_BYTES, b);
         with([&](const auto &work) __attribute__((always_inline)) {
-            if (in_lines(p))
+            if (work.lines(p))
                 work.template multiply<0>(group - 1, (const uint4 *)index, {c, bias}, p, more,
                                           more.entries(entries, p));
             else
