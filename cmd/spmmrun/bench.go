@@ -130,6 +130,7 @@ not there.`,
 	addForce(c, &j.force)
 	c.AddCommand(
 		newBenchFit(unfinished), newBenchChain(unfinished), newBenchValues(unfinished), newBenchCopies(unfinished),
+		newBenchChoice(unfinished),
 	)
 	return c
 }
