@@ -1,4 +1,4 @@
-// spmmrun bench choice: is what auto takes the fastest?
+// spmmrun bench choice: does auto take the fastest kernel?
 
 package main
 
@@ -34,7 +34,7 @@ each kernel that is predicted to take at most eight times as long as the fastest
 fastest kernel's, as geometric mean and at worst, and the ten worst with the predicted times that led to them. Set
 SPMM_CACHE to an empty folder, so that auto predicts and does not remember.
 
---products draws so many of all products, by --seed. An interrupt prints what is known by then. --save keeps all times,
+--products K draws K of all products, by --seed. An interrupt prints what is known by then. --save keeps all times,
 from which spmmrun bench fit makes a device model.` + taskCodes,
 		Example: `  spmmrun bench choice --backend cuda --products 200 --limit 20ms --report json`,
 		Args:    cobra.NoArgs,

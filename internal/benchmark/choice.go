@@ -111,7 +111,7 @@ func ChoiceProducts(of Products, most int, seed uint64) []Products {
 	return all[:most]
 }
 
-// Choice is what auto took for a product, beside the fastest of its rivals.
+// Choice is the kernel that auto took for a product, compared with the fastest of its rivals.
 type Choice struct {
 	Case
 	Took        string  `json:"took"` // as FORMAT/VARIANT
@@ -189,7 +189,8 @@ func (c *Choices) Print(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, sum, c.Products, c.Mean, c.Worst); err != nil {
 		return err
 	}
-	rows := [][]string{{"over", "matrix", "N", "precision", "device", "auto took", "µs", "predicted", "the fastest is", "µs", "predicted"}}
+	rows := [][]string{{"over", "matrix", "N", "precision", "device", "auto took", "µs", "predicted",
+		"the fastest is", "µs", "predicted"}}
 	for _, x := range c.All[:min(mostPrinted, len(c.All))] {
 		rows = append(rows, []string{
 			fmt.Sprintf("%.2f", x.Over), short(x.Matrix), fmt.Sprint(x.N), x.Precision, x.Backend, x.Took, number(x.US),

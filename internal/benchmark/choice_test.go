@@ -10,8 +10,8 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 )
 
-// TestChoiceMatrices checks that every matrix can be generated, of a size that all formats can be packed for, and that a
-// seed always gives the same.
+// TestChoiceMatrices checks that every matrix can be generated, is of a size that all formats pack, and depends on the
+// seed alone.
 func TestChoiceMatrices(t *testing.T) {
 	all := ChoiceMatrices(200, 1)
 	if !slices.Equal(all, ChoiceMatrices(200, 1)) || slices.Equal(all, ChoiceMatrices(200, 2)) {

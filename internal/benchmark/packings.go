@@ -77,8 +77,8 @@ func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
 	return out, nil
 }
 
-// packings are those of the matrix on a device that it can be packed by, and that are predicted to take at most so many
-// times as long as the fastest.
+// packings are those of the matrix on a device that it can be packed by, and that are predicted to take at most
+// `within` times as long as the fastest.
 func (r *round) packings(ctx context.Context, dev *spmm.Device, within float64) ([]spmm.Packing, error) {
 	a := formats.ConvertTo(r.a, r.prec.Storage())
 	ps, err := spmm.Compare(ctx, dev, a, spmm.Options{Precision: r.prec, Cols: r.n})
