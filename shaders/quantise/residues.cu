@@ -4,7 +4,7 @@
 // Data movement: elements go through registers; the first KEEP of a thread's 16 rows stay there while the cluster joins
 // the columns' ranges, others are read again. A thread stores its 16 bytes as they are; with its neighbour's they are a
 // sector.
-// Bound by: integer arithmetic, 5 instructions an element and modulus, and the latency of the steps.
+// Bound by: integer arithmetic, 5 instructions an element and modulus; with few columns by the latency of the steps.
 
 #define COLS 16
 #define DEPTH 128 // rows of B in a block
@@ -212,7 +212,7 @@ __device__ __forceinline__ void by_columns(const u32 *b, u32 *q, const Params &p
     cluster_sync(); // no CTA exits while others read its ranges
 }
 
-extern "C" __global__ void __launch_bounds__(LOCAL) __cluster_dims__(CLUSTER, 1, 1)
+extern "C" __global__ void __launch_bounds__(LOCAL, 3) __cluster_dims__(CLUSTER, 1, 1)
     quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
     if (p.bits == 47) by_columns<true>(b, q, p);
     else by_columns<false>(b, q, p);

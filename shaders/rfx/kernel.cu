@@ -305,7 +305,7 @@ __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, c
 #define SEGMENT 2 // words: begin, end
 #endif
 
-extern "C" __global__ void __launch_bounds__(128, BITS == 47 ? 1 : BITS == 31 ? 8 : 10)
+extern "C" __global__ void __launch_bounds__(128)
     rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
         const Params p) {
