@@ -19,6 +19,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/requantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
+	"github.com/spmmrun/spmm/shaders/sddmm"
 	"github.com/spmmrun/spmm/shaders/sparse24r"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
@@ -36,6 +37,9 @@ var DenseCopy = densecopy.Program
 
 // RowCopy copies rows of dense matrices on a device, to or from places that are listed.
 var RowCopy = rowcopy.Program
+
+// Sampled computes products of dense matrices at the entries of a pattern.
+var Sampled = sddmm.Program
 
 // Values brings new values to their places in a packed matrix.
 var Values = values.Program
@@ -55,5 +59,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, RowCopy, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, RowCopy, Sampled, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
 }
