@@ -39,6 +39,8 @@ type Matrix interface {
 		e launch.Epilogue) (api.Timing, error)
 	Start(ctx context.Context, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
 		e launch.Epilogue) (backend.Pending, error)
+	Sample(ctx context.Context, x, y, scale, s tensor.Operand) (api.Timing, error)
+	StartSample(ctx context.Context, x, y, scale, s tensor.Operand) (backend.Pending, error)
 	SetValues(ctx context.Context, v tensor.Operand) error
 	SetHostValues(ctx context.Context, v values.Host) error
 	Attainable(ctx context.Context, n int, out dtype.Type, e launch.Epilogue) (api.Bound, error)

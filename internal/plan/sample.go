@@ -1,0 +1,103 @@
+// Sampled products: dense times dense at the entries of the plan's matrix.
+
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spmmrun/spmm/api"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/sddmm"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+)
+
+// Sample computes s = pattern ⊙ (x·yᵀ), times scale if there is one, where the pattern is that of the matrix which the
+// plan multiplies by, of R×C: x is R×n, y is C×n. s and scale have the entries' elements in the order of SetValues.
+func (p *Plan) Sample(ctx context.Context, x, y, scale, s tensor.Operand) (api.Timing, error) {
+	var t backend.Timing
+	err := p.sample(ctx, x, y, scale, s, func(launches []backend.Launch) (err error) {
+		t, err = p.dev.Run(ctx, launches...)
+		return err
+	})
+	return api.TimingOf(t), err
+}
+
+// StartSample is Sample without the wait.
+func (p *Plan) StartSample(ctx context.Context, x, y, scale, s tensor.Operand) (started backend.Pending, err error) {
+	err = p.sample(ctx, x, y, scale, s, func(launches []backend.Launch) (err error) {
+		started, err = p.dev.Start(ctx, launches...)
+		return err
+	})
+	return started, err
+}
+
+// sample has the launches of a sampled product submitted.
+func (p *Plan) sample(ctx context.Context, x, y, scale, s tensor.Operand, submit func([]backend.Launch) error) error {
+	o, err := operands(x, y, scale, s)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.Describe()
+	switch {
+	case p.closed.Load():
+		return fmt.Errorf("the plan: %w", backend.ErrClosed)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case p.given == nil:
+		return fmt.Errorf("sampling at the entries of a quantised matrix, or of one in the host's memory: prepare another: %w",
+			backend.ErrUnsupported)
+	}
+	if err := o.Check(p.dev, i.Rows, i.Cols, p.NNZ); err != nil {
+		return err
+	}
+	if err := p.makeSampler(ctx); err != nil {
+		return err
+	}
+	if p.right != p.given.Reordered { // lines of the pattern are columns of A as the caller has it
+		o.X, o.Y = o.Y, o.X
+	}
+	if err := o.Use(); err != nil {
+		return err
+	}
+	defer o.Release()
+	launches, err := p.sampler.Launches(o)
+	if err != nil {
+		return err
+	}
+	return submit(launches)
+}
+
+// operands returns the tensors of a sampled product.
+func operands(x, y, scale, s tensor.Operand) (o sddmm.Operands, err error) {
+	for _, t := range []struct {
+		to   **tensor.Tensor
+		from tensor.Operand
+	}{{&o.X, x}, {&o.Y, y}, {&o.Scale, scale}, {&o.S, s}} {
+		if *t.to, err = tensor.One(t.from); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// makeSampler brings the pattern to the device, when it is first needed.
+func (p *Plan) makeSampler(ctx context.Context) error {
+	if p.sampler != nil {
+		return nil
+	}
+	f, is := p.exec.(*fast)
+	if !is {
+		return fmt.Errorf("sampled products in reproducible mode: prepare the matrix in fast mode: %w",
+			backend.ErrUnsupported)
+	}
+	lines, places, err := values.Pattern(ctx, f.Matrix, p.given)
+	if err != nil {
+		return err
+	}
+	p.sampler, err = sddmm.New(ctx, p.dev, p.Precision, lines, places)
+	return err
+}

@@ -1,0 +1,215 @@
+// Package sddmm samples products of tensors at the entries of a pattern on their device.
+//
+// A Sampler keeps the rows and columns of the entries, and the staging buffers of operands that the kernel does not take
+// as they lie, which kernel densecopy fills.
+package sddmm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/shaders/densecopy"
+	kernel "github.com/spmmrun/spmm/shaders/sddmm"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Sampler is a pattern on a device.
+type Sampler struct {
+	dev        *device.Device
+	v          *spec.Variant
+	entries    int64
+	rows, cols backend.Buffer // of each entry
+
+	x, y, scale, s launch.Shared // staging
+}
+
+// New copies the rows and columns of the entries to a device, for X and Y of a type.
+func New(ctx context.Context, d *device.Device, t dtype.Type, rows, cols []uint32) (*Sampler, error) {
+	v, err := kernel.Variant(d.Caps(), t)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sampler{
+		dev: d, v: v, entries: int64(len(rows)), x: launch.Shared{What: "staging of X"},
+		y: launch.Shared{What: "staging of Y"}, scale: launch.Shared{What: "staging of the scale"},
+		s: launch.Shared{What: "staging of S"},
+	}
+	if s.rows, err = d.NewWords(ctx, rows, "rows of the entries"); err != nil {
+		return nil, err
+	}
+	if s.cols, err = d.NewWords(ctx, cols, "columns of the entries"); err != nil {
+		return nil, cmp.Or(err, s.rows.Close())
+	}
+	return s, nil
+}
+
+// Close frees what the sampler holds on the device.
+func (s *Sampler) Close() error {
+	errs := []error{s.rows.Close(), s.cols.Close()}
+	for _, b := range []*launch.Shared{&s.x, &s.y, &s.scale, &s.s} {
+		if b.Buffer != nil {
+			errs = append(errs, b.Buffer.Close())
+		}
+	}
+	return cmp.Or(errs...)
+}
+
+// Operands are the tensors of a sampled product, each in one block: S = pattern ⊙ (X·Yᵀ), times Scale unless that is
+// nil. S and Scale are vectors with an element for each entry.
+type Operands struct{ X, Y, Scale, S *tensor.Tensor }
+
+// list returns the tensors that there are.
+func (o Operands) list() []*tensor.Tensor {
+	if o.Scale == nil {
+		return []*tensor.Tensor{o.X, o.Y, o.S}
+	}
+	return []*tensor.Tensor{o.X, o.Y, o.S, o.Scale}
+}
+
+// Use keeps the tensors until Release, all of them or none.
+func (o Operands) Use() error {
+	for i, t := range o.list() {
+		if err := t.Use(); err != nil {
+			for _, used := range o.list()[:i] {
+				used.Release()
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Release ends what Use began.
+func (o Operands) Release() {
+	for _, t := range o.list() {
+		t.Release()
+	}
+}
+
+// Check refuses operands that do not fit together or a pattern of rows × cols with entries.
+func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
+	for _, t := range o.list() {
+		switch {
+		case t == nil:
+			return fmt.Errorf("X, Y or S is missing")
+		case t.Device() != d:
+			return fmt.Errorf("X, Y, S and the scale must be on the device of A, which is on %v", d.Info())
+		case t.RowBlocks()*t.ColBlocks() > 1:
+			return fmt.Errorf("a tensor of %d×%d lies in %d blocks: sampling takes one (NewTensor makes such): %w", t.Rows,
+				t.Cols, t.RowBlocks()*t.ColBlocks(), backend.ErrUnsupported)
+		}
+	}
+	if o.X.Rows != rows || o.Y.Rows != cols || o.X.Cols != o.Y.Cols {
+		return fmt.Errorf("shapes do not fit: A is %d×%d, X is %d×%d, Y is %d×%d; want X %d×n and Y %d×n", rows, cols,
+			o.X.Rows, o.X.Cols, o.Y.Rows, o.Y.Cols, rows, cols)
+	}
+	for _, t := range o.list()[2:] {
+		if t.Rows != 1 && t.Cols != 1 && entries > 0 || int64(t.Rows)*int64(t.Cols) != entries {
+			return fmt.Errorf("a vector of %d×%d for a matrix of %d entries: want 1×%d or %d×1", t.Rows, t.Cols, entries,
+				entries, entries)
+		}
+	}
+	for _, t := range []*tensor.Tensor{o.X, o.Y, o.Scale} {
+		if t != nil && (t == o.S || t.Overlaps(o.S)) {
+			return fmt.Errorf("S and another operand lie in the same memory: S is written while the others are read")
+		}
+	}
+	return nil
+}
+
+// Launches returns the launches of a sampled product whose operands were checked and are used.
+func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) {
+	if s.entries == 0 {
+		return nil, nil
+	}
+	c := composer{Sampler: s}
+	x, ldx := c.matrix(o.X, &s.x)
+	y, ldy := c.matrix(o.Y, &s.y)
+	scale := s.rows // not read
+	if o.Scale != nil {
+		scale = c.vector(o.Scale, &s.scale, true)
+	}
+	to := c.vector(o.S, &s.s, false)
+	if c.err != nil {
+		return nil, c.err
+	}
+	l, err := kernel.Launch(s.v, kernel.Op{Entries: s.entries, K: o.X.Cols, LDX: ldx, LDY: ldy, Scaled: o.Scale != nil})
+	if err != nil {
+		return nil, err
+	}
+	c.add(kernel.Program, []backend.Buffer{s.rows, s.cols, x, y, scale, to}, l)
+	if own := o.S.Block(0, 0); own != to {
+		c.copy(to, own, densecopy.Op{Rows: int(s.entries), Cols: 1, Alpha: 1,
+			Src: densecopy.Layout{Type: s.v.Sums(), LD: 1}, Dst: densecopy.Layout{Type: o.S.Type, LD: apart(o.S)}})
+	}
+	return c.launches, c.err
+}
+
+// composer collects launches until the first error.
+type composer struct {
+	*Sampler
+	launches []backend.Launch
+	err      error
+}
+
+// matrix returns the buffer in which the kernel finds X or Y, and the distance of its rows.
+func (c *composer) matrix(t *tensor.Tensor, staging *launch.Shared) (backend.Buffer, int) {
+	from, elem := t.BlockLayout(0, 0), c.v.In.Storage()
+	if !from.Loose && !from.ColMajor && from.Type == elem || c.err != nil {
+		return t.Block(0, 0), from.LD
+	}
+	to := tensor.NewLayout(from.Rows, from.Cols, elem, false)
+	if c.err = staging.Make(c.dev, max(16, to.Size())); c.err == nil && from.Rows > 0 && from.Cols > 0 {
+		c.copy(t.Block(0, 0), staging.Buffer, densecopy.Op{Rows: from.Rows, Cols: from.Cols, Alpha: 1,
+			Src: densecopy.Layout{Type: from.Type, LD: from.LD, ColMajor: from.ColMajor},
+			Dst: densecopy.Layout{Type: to.Type, LD: to.LD}})
+	}
+	return staging.Buffer, to.LD
+}
+
+// vector returns the buffer in which the kernel finds a vector side by side, in the type of sums. It is filled if the
+// vector is read.
+func (c *composer) vector(t *tensor.Tensor, staging *launch.Shared, read bool) backend.Buffer {
+	sums := c.v.Sums()
+	if l := t.BlockLayout(0, 0); l.Type == sums && !l.Loose && apart(t) == 1 || c.err != nil {
+		return t.Block(0, 0)
+	}
+	c.err = staging.Make(c.dev, tensor.Up(c.entries, tensor.Align)*int64(sums.Size()))
+	if c.err == nil && read {
+		c.copy(t.Block(0, 0), staging.Buffer, densecopy.Op{Rows: int(c.entries), Cols: 1, Alpha: 1,
+			Src: densecopy.Layout{Type: t.Type, LD: apart(t)}, Dst: densecopy.Layout{Type: sums, LD: 1}})
+	}
+	return staging.Buffer
+}
+
+// apart is how many elements lie from one element of a vector to the next.
+func apart(t *tensor.Tensor) int {
+	if l := t.BlockLayout(0, 0); l.Lines() > 1 {
+		return l.LD
+	}
+	return 1
+}
+
+// copy adds a launch of kernel densecopy.
+func (c *composer) copy(src, dst backend.Buffer, op densecopy.Op) {
+	v, err := densecopy.Variant(c.dev.Caps(), op.Src.Type, op.Dst.Type)
+	if err == nil {
+		var l spec.Launch
+		if l, err = densecopy.Launch(v, op); err == nil {
+			c.add(densecopy.Program, []backend.Buffer{src, src, dst}, l)
+			return
+		}
+	}
+	c.err = cmp.Or(c.err, err)
+}
+
+func (c *composer) add(k *spec.Program, args []backend.Buffer, l spec.Launch) {
+	add, err := launch.Passes(c.dev, k, args, l.Passes)
+	c.launches, c.err = append(c.launches, add...), cmp.Or(c.err, err)
+}

@@ -1,0 +1,187 @@
+// Sampled products of every format, type and side, against sums in float64.
+
+package spmm_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// samples is a problem of Plan.Sample on a device.
+type samples struct {
+	a       *formats.CSR[float32]
+	dev     *spmm.Device
+	x, y    *formats.Dense[float32] // of small integers, or any numbers of 8 bits
+	scale   []float32
+	colsets bool // x, y are column-major tensors, s and scale columns
+}
+
+func newSamples(dev *spmm.Device, rows, cols, k int) *samples {
+	r := rand.New(rand.NewPCG(5, uint64(k)))
+	a := &formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: []int64{0}}
+	for i := range rows {
+		for j := range cols {
+			if r.IntN(1+i%9) == 0 && i%5 != 3 {
+				a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, float32(r.IntN(5)+1))
+			}
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.ColIdx)))
+	}
+	q := &samples{a: a, dev: dev, scale: make([]float32, len(a.Val))}
+	number := func() float32 { return float32(r.IntN(255)-127) / 64 }
+	dense := func(rows int) *formats.Dense[float32] {
+		d := formats.NewDense[float32](rows, k)
+		for i := range d.Data {
+			d.Data[i] = number()
+		}
+		return d
+	}
+	q.x, q.y = dense(rows), dense(cols)
+	for i := range q.scale {
+		q.scale[i] = number()
+	}
+	return q
+}
+
+// tensorOf uploads a matrix.
+func (q *samples) tensorOf(t *testing.T, d *formats.Dense[float32]) *spmm.Tensor[float32] {
+	t.Helper()
+	x, err := spmm.NewTensor[float32](q.dev, d.Rows, d.Cols, q.colsets)
+	if err == nil {
+		err = x.Upload(t.Context(), d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// vector returns the shape of s and scale.
+func (q *samples) vector() (rows, cols int) {
+	if q.colsets {
+		return len(q.scale), 1
+	}
+	return 1, len(q.scale)
+}
+
+// run samples with a plan, and checks each entry.
+func (q *samples) run(t *testing.T, o spmm.Options, scaled bool) {
+	p, err := spmm.Prepare(t.Context(), q.dev, q.a, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	x, y := q.tensorOf(t, q.x), q.tensorOf(t, q.y)
+	rows, cols := q.vector()
+	s, out := q.tensorOf(t, formats.NewDense[float32](rows, cols)), formats.NewDense[float32](rows, cols)
+	var scale spmm.Operand
+	if scaled {
+		d := formats.NewDense[float32](rows, cols)
+		for i, v := range q.scale {
+			d.Set(i/cols, i%cols, v)
+		}
+		scale = q.tensorOf(t, d)
+	}
+	if o.Transpose {
+		x, y = y, x
+	}
+	if _, err := p.Sample(t.Context(), x, y, scale, s); err != nil {
+		t.Fatal(err)
+	}
+	started, err := p.StartSample(t.Context(), x, y, scale, s)
+	if err == nil {
+		_, err = started.Wait(t.Context())
+	}
+	if err == nil {
+		err = s.Download(t.Context(), out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range q.a.Rows {
+		for e := q.a.RowPtr[i]; e < q.a.RowPtr[i+1]; e++ {
+			var want, size float64
+			for k := range q.x.Cols {
+				v := float64(q.x.At(i, k)) * float64(q.y.At(int(q.a.ColIdx[e]), k))
+				want, size = want+v, size+math.Abs(v)
+			}
+			if scaled {
+				want, size = want*float64(q.scale[e]), size*math.Abs(float64(q.scale[e]))
+			}
+			got := float64(out.At(int(e)/cols, int(e)%cols))
+			if !(math.Abs(got-want) <= float64(q.x.Cols+2)*0x1p-23*size) {
+				t.Fatalf("entry %d of row %d is %v, want %v", e, i, got, want)
+			}
+		}
+	}
+}
+
+func TestSample(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		for _, k := range []int{1, 33, 128} {
+			q := newSamples(dev, 70, 45, k)
+			for _, format := range append([]string{""}, spmm.Formats()...) {
+				for _, precision := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.TF32, dtype.F64} {
+					for _, side := range []spmm.Options{{}, {Transpose: true}, {Right: true}, {Transpose: true, Right: true}} {
+						o := side
+						o.Format, o.Precision = format, precision
+						for _, q.colsets = range []bool{false, true} {
+							t.Run(fmt.Sprintf("K=%d/%s/%v/%v%v/%v", k, format, precision, o.Transpose, o.Right, q.colsets),
+								func(t *testing.T) {
+									if p, err := spmm.Prepare(t.Context(), dev, q.a, o); err != nil { // no kernel, or no such pattern
+										t.Skip(err)
+									} else {
+										p.Close()
+									}
+									q.run(t, o, q.colsets)
+								})
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestSampleRefuses(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		q := newSamples(dev, 20, 10, 8)
+		p, err := spmm.Prepare(t.Context(), dev, q.a, spmm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, y := q.tensorOf(t, q.x), q.tensorOf(t, q.y)
+		s := q.tensorOf(t, formats.NewDense[float32](1, len(q.scale)))
+		short := q.tensorOf(t, formats.NewDense[float32](1, len(q.scale)-1))
+		for name, o := range map[string][4]spmm.Operand{
+			"no X": {nil, y, nil, s}, "no S": {x, y, nil, nil}, "X for Y": {y, x, nil, s}, "a short S": {x, y, nil, short},
+			"a short scale": {x, y, short, s}, "S as scale": {x, y, s, s},
+		} {
+			if _, err := p.Sample(t.Context(), o[0], o[1], o[2], o[3]); err == nil {
+				t.Errorf("%s is not refused", name)
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Sample(t.Context(), x, y, nil, s); !errors.Is(err, backend.ErrClosed) {
+			t.Errorf("with a closed plan: %v", err)
+		}
+		if p, err = spmm.Prepare(t.Context(), dev, q.a, spmm.Options{Mode: spmm.Reproducible}); err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if _, err := p.Sample(t.Context(), x, y, nil, s); !errors.Is(err, backend.ErrUnsupported) {
+			t.Errorf("in reproducible mode: %v", err)
+		}
+	})
+}
