@@ -20,6 +20,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
 	"github.com/spmmrun/spmm/shaders/sddmm"
+	"github.com/spmmrun/spmm/shaders/sddmmrfx"
 	"github.com/spmmrun/spmm/shaders/sparse24r"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
@@ -41,6 +42,9 @@ var RowCopy = rowcopy.Program
 // Sampled computes products of dense matrices at the entries of a pattern.
 var Sampled = sddmm.Program
 
+// SampledReproducible does so in the fixed point of reproducible products.
+var SampledReproducible = sddmmrfx.Program
+
 // Values brings new values to their places in a packed matrix.
 var Values = values.Program
 
@@ -59,5 +63,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, RowCopy, Sampled, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, RowCopy, Sampled, SampledReproducible, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
 }
