@@ -15,9 +15,12 @@ import "context"
 // to the plan's precision; sums are in float32 (in tf32 too, without rounding the operands), or in float64 with
 // dtype.F64, and their order depends on n and the device alone. s must not be an operand.
 //
+// In reproducible mode the results have the same bits on every device: rows of x and of y are brought to fixed point,
+// each row in its own units, and sums are rounded once, and again when they are scaled (docs/reproducible.md).
+//
 // The first call copies the entries' rows and columns to the device, 8 bytes an entry. Each tensor must be one block.
-// Reproducible mode, quantised matrices, matrices in the host's memory and several devices are ErrUnsupported. After an
-// error, such as that of a cancelled context, the contents of s are undefined.
+// AutoP, quantised matrices, matrices in the host's memory and several devices are ErrUnsupported. After an error, such
+// as that of a cancelled context, the contents of s are undefined.
 func (p *Plan) Sample(ctx context.Context, x, y, scale, s Operand) (Timing, error) {
 	return p.p.Sample(ctx, tensorOf(x), tensorOf(y), tensorOf(scale), tensorOf(s))
 }

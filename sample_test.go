@@ -11,6 +11,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 )
@@ -73,8 +74,8 @@ func (q *samples) vector() (rows, cols int) {
 	return 1, len(q.scale)
 }
 
-// run samples with a plan, and checks each entry.
-func (q *samples) run(t *testing.T, o spmm.Options, scaled bool) {
+// run samples with a plan, and returns the results.
+func (q *samples) run(t *testing.T, o spmm.Options, scaled bool) []float32 {
 	p, err := spmm.Prepare(t.Context(), q.dev, q.a, o)
 	if err != nil {
 		t.Fatal(err)
@@ -107,23 +108,61 @@ func (q *samples) run(t *testing.T, o spmm.Options, scaled bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	results := make([]float32, len(q.scale))
+	for e := range results {
+		results[e] = out.At(e/cols, e%cols)
+	}
+	return results
+}
+
+// each calls f for the row and the column of each entry.
+func (q *samples) each(f func(e, i, j int)) {
 	for i := range q.a.Rows {
 		for e := q.a.RowPtr[i]; e < q.a.RowPtr[i+1]; e++ {
-			var want, size float64
-			for k := range q.x.Cols {
-				v := float64(q.x.At(i, k)) * float64(q.y.At(int(q.a.ColIdx[e]), k))
-				want, size = want+v, size+math.Abs(v)
-			}
-			if scaled {
-				want, size = want*float64(q.scale[e]), size*math.Abs(float64(q.scale[e]))
-			}
-			got := float64(out.At(int(e)/cols, int(e)%cols))
-			if !(math.Abs(got-want) <= float64(q.x.Cols+2)*0x1p-23*size) {
-				t.Fatalf("entry %d of row %d is %v, want %v", e, i, got, want)
-			}
+			f(int(e), i, int(q.a.ColIdx[e]))
 		}
 	}
 }
+
+// product returns X as a matrix that stores every element, and Yᵀ, for the oracle.
+func (q *samples) product() (*formats.CSR[float32], *formats.Dense[float32]) {
+	yt := formats.NewDense[float32](q.y.Cols, q.y.Rows)
+	for i := range yt.Rows {
+		for j := range yt.Cols {
+			yt.Set(i, j, q.y.At(j, i))
+		}
+	}
+	x := &formats.CSR[float32]{Rows: q.x.Rows, Cols: q.x.Cols, RowPtr: []int64{0}}
+	for i := range x.Rows {
+		for j := range x.Cols {
+			x.ColIdx, x.Val = append(x.ColIdx, int32(j)), append(x.Val, q.x.At(i, j))
+		}
+		x.RowPtr = append(x.RowPtr, int64(len(x.Val)))
+	}
+	return x, yt
+}
+
+// check holds results against the oracle's exact sums and the bound of docs/bound.md.
+func (q *samples) check(t *testing.T, got []float32, scaled bool) {
+	x, yt := q.product()
+	q.each(func(e, i, j int) {
+		d, size := oracle.At(x, yt, i, j), 0.0
+		for k := range q.x.Cols {
+			size += math.Abs(float64(q.x.At(i, k)) * float64(q.y.At(j, k)))
+		}
+		want, bound := d.Value(), oracle.Bound(q.x.Cols, 8, size, dtype.F32)
+		if scaled {
+			v := float64(q.scale[e])
+			want, bound = want*v, bound*math.Abs(v)+0x1p-23*math.Abs(want*v)
+		}
+		if !(math.Abs(float64(got[e])-want) <= bound) {
+			t.Errorf("entry %d, (%d, %d), is %v, want %v within %v", e, i, j, got[e], want, bound)
+		}
+	})
+}
+
+// sides are the ways in which a plan may hold A.
+var sides = []spmm.Options{{}, {Transpose: true}, {Right: true}, {Transpose: true, Right: true}}
 
 func TestSample(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
@@ -131,8 +170,7 @@ func TestSample(t *testing.T) {
 			q := newSamples(dev, 70, 45, k)
 			for _, format := range append([]string{""}, spmm.Formats()...) {
 				for _, precision := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.TF32, dtype.F64} {
-					for _, side := range []spmm.Options{{}, {Transpose: true}, {Right: true}, {Transpose: true, Right: true}} {
-						o := side
+					for _, o := range sides {
 						o.Format, o.Precision = format, precision
 						for _, q.colsets = range []bool{false, true} {
 							t.Run(fmt.Sprintf("K=%d/%s/%v/%v%v/%v", k, format, precision, o.Transpose, o.Right, q.colsets),
@@ -142,10 +180,35 @@ func TestSample(t *testing.T) {
 									} else {
 										p.Close()
 									}
-									q.run(t, o, q.colsets)
+									q.check(t, q.run(t, o, q.colsets), q.colsets)
 								})
 						}
 					}
+				}
+			}
+		}
+	})
+}
+
+// In reproducible mode each entry is that of the reproducible product X·Yᵀ, to the last bit.
+func TestSampleReproducible(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		q := newSamples(dev, 30, 25, 37)
+		x, yt := q.product()
+		for _, p := range []int{15, 23, 31, 47} {
+			c, err := oracle.Reproducible(t.Context(), oracle.Problem{A: x, B: yt, Alpha: 1}, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range sides {
+				for _, q.colsets = range []bool{false, true} {
+					o.Mode, o.P, o.Precision = spmm.Reproducible, p, dtype.F32
+					got := q.run(t, o, false)
+					q.each(func(e, i, j int) {
+						if math.Float32bits(got[e]) != math.Float32bits(c.At(i, j)) {
+							t.Errorf("p=%d, %v%v: entry %d is %v, want %v", p, o.Transpose, o.Right, e, got[e], c.At(i, j))
+						}
+					})
 				}
 			}
 		}
@@ -176,12 +239,12 @@ func TestSampleRefuses(t *testing.T) {
 		if _, err := p.Sample(t.Context(), x, y, nil, s); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("with a closed plan: %v", err)
 		}
-		if p, err = spmm.Prepare(t.Context(), dev, q.a, spmm.Options{Mode: spmm.Reproducible}); err != nil {
+		if p, err = spmm.Prepare(t.Context(), dev, q.a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP}); err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
 		if _, err := p.Sample(t.Context(), x, y, nil, s); !errors.Is(err, backend.ErrUnsupported) {
-			t.Errorf("in reproducible mode: %v", err)
+			t.Errorf("with AutoP: %v", err)
 		}
 	})
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/reproducible"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/sddmm"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
@@ -89,15 +92,20 @@ func (p *Plan) makeSampler(ctx context.Context) error {
 	if p.sampler != nil {
 		return nil
 	}
-	f, is := p.exec.(*fast)
-	if !is {
-		return fmt.Errorf("sampled products in reproducible mode: prepare the matrix in fast mode: %w",
-			backend.ErrUnsupported)
+	m, bits := (*resident.Matrix)(nil), rfx.P(0)
+	switch x := p.exec.(type) {
+	case *fast:
+		m = x.Matrix
+	case *reproducible.Executor:
+		var err error
+		if bits, err = x.Fixed(); err != nil {
+			return err
+		}
 	}
-	lines, places, err := values.Pattern(ctx, f.Matrix, p.given)
+	lines, places, err := values.Pattern(ctx, m, p.given)
 	if err != nil {
 		return err
 	}
-	p.sampler, err = sddmm.New(ctx, p.dev, p.Precision, lines, places)
+	p.sampler, err = sddmm.New(ctx, p.dev, p.Precision, bits, lines, places)
 	return err
 }

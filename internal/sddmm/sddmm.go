@@ -1,7 +1,7 @@
 // Package sddmm samples products of tensors at the entries of a pattern on their device.
 //
 // A Sampler keeps the rows and columns of the entries, and the staging buffers of operands that the kernel does not take
-// as they lie, which kernel densecopy fills.
+// as they lie, which kernel densecopy fills. In reproducible mode its kernel is sddmmrfx.
 package sddmm
 
 import (
@@ -11,11 +11,13 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	kernel "github.com/spmmrun/spmm/shaders/sddmm"
+	"github.com/spmmrun/spmm/shaders/sddmmrfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -23,20 +25,24 @@ import (
 type Sampler struct {
 	dev        *device.Device
 	v          *spec.Variant
+	elem       dtype.Type // of X and Y as the kernel takes them
+	p          rfx.P      // of reproducible mode; 0: fast mode
 	entries    int64
 	rows, cols backend.Buffer // of each entry
 
 	x, y, scale, s launch.Shared // staging
+	ranges         launch.Shared // in reproducible mode: of X's rows and Y's
 }
 
-// New copies the rows and columns of the entries to a device, for X and Y of a type.
-func New(ctx context.Context, d *device.Device, t dtype.Type, rows, cols []uint32) (*Sampler, error) {
-	v, err := kernel.Variant(d.Caps(), t)
+// New copies the rows and columns of the entries to a device, for X and Y of a type, in fast mode or in fixed point of a
+// precision.
+func New(ctx context.Context, d *device.Device, t dtype.Type, p rfx.P, rows, cols []uint32) (*Sampler, error) {
+	v, err := variant(d, t, p)
 	if err != nil {
 		return nil, err
 	}
 	s := &Sampler{
-		dev: d, v: v, entries: int64(len(rows)), x: launch.Shared{What: "staging of X"},
+		dev: d, v: v, elem: t.Storage(), p: p, ranges: launch.Shared{What: "ranges of the rows of X and Y"}, entries: int64(len(rows)), x: launch.Shared{What: "staging of X"},
 		y: launch.Shared{What: "staging of Y"}, scale: launch.Shared{What: "staging of the scale"},
 		s: launch.Shared{What: "staging of S"},
 	}
@@ -49,10 +55,18 @@ func New(ctx context.Context, d *device.Device, t dtype.Type, rows, cols []uint3
 	return s, nil
 }
 
+// variant returns the kernel's variant for a type and a mode.
+func variant(d *device.Device, t dtype.Type, p rfx.P) (*spec.Variant, error) {
+	if p != 0 {
+		return sddmmrfx.Variant(d.Caps())
+	}
+	return kernel.Variant(d.Caps(), t)
+}
+
 // Close frees what the sampler holds on the device.
 func (s *Sampler) Close() error {
 	errs := []error{s.rows.Close(), s.cols.Close()}
-	for _, b := range []*launch.Shared{&s.x, &s.y, &s.scale, &s.s} {
+	for _, b := range []*launch.Shared{&s.x, &s.y, &s.scale, &s.s, &s.ranges} {
 		if b.Buffer != nil {
 			errs = append(errs, b.Buffer.Close())
 		}
@@ -139,11 +153,11 @@ func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	l, err := kernel.Launch(s.v, kernel.Op{Entries: s.entries, K: o.X.Cols, LDX: ldx, LDY: ldy, Scaled: o.Scale != nil})
-	if err != nil {
-		return nil, err
+	if s.p == 0 {
+		c.fast(o, x, ldx, y, ldy, scale, to)
+	} else {
+		c.reproducible(o, x, ldx, y, ldy, scale, to)
 	}
-	c.add(kernel.Program, []backend.Buffer{s.rows, s.cols, x, y, scale, to}, l)
 	if own := o.S.Block(0, 0); own != to {
 		c.copy(to, own, densecopy.Op{Rows: int(s.entries), Cols: 1, Alpha: 1,
 			Src: densecopy.Layout{Type: s.v.Sums(), LD: 1}, Dst: densecopy.Layout{Type: o.S.Type, LD: apart(o.S)}})
@@ -158,9 +172,30 @@ type composer struct {
 	err      error
 }
 
+// fast adds the launch of kernel sddmm.
+func (c *composer) fast(o Operands, x backend.Buffer, ldx int, y backend.Buffer, ldy int, scale, to backend.Buffer) {
+	l, err := kernel.Launch(c.v, kernel.Op{Entries: c.entries, K: o.X.Cols, LDX: ldx, LDY: ldy, Scaled: o.Scale != nil})
+	if c.err = err; err == nil {
+		c.add(kernel.Program, []backend.Buffer{c.rows, c.cols, x, y, scale, to}, l)
+	}
+}
+
+// reproducible adds the launches of kernel sddmmrfx.
+func (c *composer) reproducible(o Operands, x backend.Buffer, ldx int, y backend.Buffer, ldy int,
+	scale, to backend.Buffer) {
+	if c.err = c.ranges.Make(c.dev, 4*int64(o.X.Rows+o.Y.Rows)); c.err != nil {
+		return
+	}
+	l, err := sddmmrfx.Launch(c.v, sddmmrfx.Op{Entries: c.entries, M: o.X.Rows, N: o.Y.Rows, K: o.X.Cols, Type: c.elem,
+		LDX: ldx, LDY: ldy, P: c.p, Scaled: o.Scale != nil})
+	if c.err = err; err == nil {
+		c.add(sddmmrfx.Program, []backend.Buffer{c.rows, c.cols, x, y, scale, c.ranges.Buffer, to}, l)
+	}
+}
+
 // matrix returns the buffer in which the kernel finds X or Y, and the distance of its rows.
 func (c *composer) matrix(t *tensor.Tensor, staging *launch.Shared) (backend.Buffer, int) {
-	from, elem := t.BlockLayout(0, 0), c.v.In.Storage()
+	from, elem := t.BlockLayout(0, 0), c.elem
 	if !from.Loose && !from.ColMajor && from.Type == elem || c.err != nil {
 		return t.Block(0, 0), from.LD
 	}

@@ -16,9 +16,14 @@ import (
 
 // Pattern returns the line and the place in it of each entry, in the order in which the entries were given: row and
 // column, or column and row where they were given by columns (Given.Reordered). Lines ascend.
+// m is not looked at if g keeps the pattern.
 func Pattern(ctx context.Context, m *resident.Matrix, g *Given) (lines, places []uint32, err error) {
 	if g.Reordered {
 		lines, places = g.byColumns()
+		return lines, places, nil
+	}
+	if g.ptr != nil {
+		lines, places = entriesOf(lines, places, g.ptr, g.idx, 0)
 		return lines, places, nil
 	}
 	for i := range m.Parts {
@@ -26,17 +31,23 @@ func Pattern(ctx context.Context, m *resident.Matrix, g *Given) (lines, places [
 		if err != nil {
 			return nil, nil, err
 		}
-		for r := range len(ptr) - 1 {
-			for _, c := range idx[ptr[r]:ptr[r+1]] {
-				lines, places = append(lines, uint32(i*m.RowBlock+r)), append(places, uint32(c))
-			}
-		}
+		lines, places = entriesOf(lines, places, ptr, idx, i*m.RowBlock)
 	}
 	if int64(len(lines)) > math.MaxUint32 {
 		return nil, nil, fmt.Errorf("a pattern of %d entries: at most %d are possible: %w", len(lines),
 			int64(math.MaxUint32), backend.ErrUnsupported)
 	}
 	return lines, places, nil
+}
+
+// entriesOf appends the entries of rows, which are numbered from first on.
+func entriesOf(lines, places []uint32, ptr []int64, idx []int32, first int) ([]uint32, []uint32) {
+	for r := range len(ptr) - 1 {
+		for _, c := range idx[ptr[r]:ptr[r+1]] {
+			lines, places = append(lines, uint32(first+r)), append(places, uint32(c))
+		}
+	}
+	return lines, places
 }
 
 // byColumns returns Pattern for entries that were given by columns.
