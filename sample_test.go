@@ -95,10 +95,10 @@ func (q *samples) run(t *testing.T, o spmm.Options, scaled bool) []float32 {
 	if o.Transpose {
 		x, y = y, x
 	}
-	if _, err := p.Sample(t.Context(), x, y, scale, s); err != nil {
+	if _, err := p.Sample(t.Context(), x, y, s, spmm.SampleEpilogue{Scale: scale}); err != nil {
 		t.Fatal(err)
 	}
-	started, err := p.StartSample(t.Context(), x, y, scale, s)
+	started, err := p.StartSample(t.Context(), x, y, s, spmm.SampleEpilogue{Scale: scale})
 	if err == nil {
 		_, err = started.Wait(t.Context())
 	}
@@ -229,21 +229,21 @@ func TestSampleRefuses(t *testing.T) {
 			"no X": {nil, y, nil, s}, "no S": {x, y, nil, nil}, "X for Y": {y, x, nil, s}, "a short S": {x, y, nil, short},
 			"a short scale": {x, y, short, s}, "S as scale": {x, y, s, s},
 		} {
-			if _, err := p.Sample(t.Context(), o[0], o[1], o[2], o[3]); err == nil {
+			if _, err := p.Sample(t.Context(), o[0], o[1], o[3], spmm.SampleEpilogue{Scale: o[2]}); err == nil {
 				t.Errorf("%s is not refused", name)
 			}
 		}
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Sample(t.Context(), x, y, nil, s); !errors.Is(err, backend.ErrClosed) {
+		if _, err := p.Sample(t.Context(), x, y, s); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("with a closed plan: %v", err)
 		}
 		if p, err = spmm.Prepare(t.Context(), dev, q.a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP}); err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if _, err := p.Sample(t.Context(), x, y, nil, s); !errors.Is(err, backend.ErrUnsupported) {
+		if _, err := p.Sample(t.Context(), x, y, s); !errors.Is(err, backend.ErrUnsupported) {
 			t.Errorf("with AutoP: %v", err)
 		}
 	})

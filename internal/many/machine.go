@@ -39,8 +39,8 @@ type Matrix interface {
 		e launch.Epilogue) (api.Timing, error)
 	Start(ctx context.Context, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
 		e launch.Epilogue) (backend.Pending, error)
-	Sample(ctx context.Context, x, y, scale, s tensor.Operand) (api.Timing, error)
-	StartSample(ctx context.Context, x, y, scale, s tensor.Operand) (backend.Pending, error)
+	Sample(ctx context.Context, q plan.Sampled) (api.Timing, error)
+	StartSample(ctx context.Context, q plan.Sampled) (backend.Pending, error)
 	Enqueue(stream uintptr, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	Ready(stream uintptr, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	EnqueueValues(stream uintptr, v tensor.Operand) error

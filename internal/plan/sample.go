@@ -16,11 +16,14 @@ import (
 	"github.com/spmmrun/spmm/internal/values"
 )
 
+// Sampled is a sampled product: S = pattern ⊙ (X·Yᵀ), times Scale unless that is nil.
+type Sampled struct{ X, Y, S, Scale tensor.Operand }
+
 // Sample computes s = pattern ⊙ (x·yᵀ), times scale if there is one, where the pattern is that of the matrix which the
 // plan multiplies by, of R×C: x is R×n, y is C×n. s and scale have the entries' elements in the order of SetValues.
-func (p *Plan) Sample(ctx context.Context, x, y, scale, s tensor.Operand) (api.Timing, error) {
+func (p *Plan) Sample(ctx context.Context, q Sampled) (api.Timing, error) {
 	var t backend.Timing
-	err := p.sample(ctx, x, y, scale, s, func(launches []backend.Launch) (err error) {
+	err := p.sample(ctx, q, func(launches []backend.Launch) (err error) {
 		t, err = p.dev.Run(ctx, launches...)
 		return err
 	})
@@ -28,8 +31,8 @@ func (p *Plan) Sample(ctx context.Context, x, y, scale, s tensor.Operand) (api.T
 }
 
 // StartSample is Sample without the wait.
-func (p *Plan) StartSample(ctx context.Context, x, y, scale, s tensor.Operand) (started backend.Pending, err error) {
-	err = p.sample(ctx, x, y, scale, s, func(launches []backend.Launch) (err error) {
+func (p *Plan) StartSample(ctx context.Context, q Sampled) (started backend.Pending, err error) {
+	err = p.sample(ctx, q, func(launches []backend.Launch) (err error) {
 		started, err = p.dev.Start(ctx, launches...)
 		return err
 	})
@@ -37,8 +40,8 @@ func (p *Plan) StartSample(ctx context.Context, x, y, scale, s tensor.Operand) (
 }
 
 // sample has the launches of a sampled product submitted.
-func (p *Plan) sample(ctx context.Context, x, y, scale, s tensor.Operand, submit func([]backend.Launch) error) error {
-	o, err := operands(x, y, scale, s)
+func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Launch) error) error {
+	o, err := q.operands()
 	if err != nil {
 		return err
 	}
@@ -75,11 +78,11 @@ func (p *Plan) sample(ctx context.Context, x, y, scale, s tensor.Operand, submit
 }
 
 // operands returns the tensors of a sampled product.
-func operands(x, y, scale, s tensor.Operand) (o sddmm.Operands, err error) {
+func (q Sampled) operands() (o sddmm.Operands, err error) {
 	for _, t := range []struct {
 		to   **tensor.Tensor
 		from tensor.Operand
-	}{{&o.X, x}, {&o.Y, y}, {&o.Scale, scale}, {&o.S, s}} {
+	}{{&o.X, q.X}, {&o.Y, q.Y}, {&o.Scale, q.Scale}, {&o.S, q.S}} {
 		if *t.to, err = tensor.One(t.from); err != nil {
 			return o, err
 		}

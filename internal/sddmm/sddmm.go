@@ -1,7 +1,7 @@
 // Package sddmm samples products of tensors at the entries of a pattern on their device.
 //
-// A Sampler keeps the rows and columns of the entries, and the staging buffers of operands that the kernel does not take
-// as they lie, which kernel densecopy fills. In reproducible mode its kernel is sddmmrfx.
+// A Sampler keeps the rows and columns of the entries, and the staging buffers of operands that the kernel does not
+// take as they lie, which kernel densecopy fills. In reproducible mode its kernel is sddmmrfx.
 package sddmm
 
 import (
@@ -34,16 +34,17 @@ type Sampler struct {
 	ranges         launch.Shared // in reproducible mode: of X's rows and Y's
 }
 
-// New copies the rows and columns of the entries to a device, for X and Y of a type, in fast mode or in fixed point of a
-// precision.
+// New copies the rows and columns of the entries to a device, for X and Y of a type, in fast mode or in fixed point of
+// a precision.
 func New(ctx context.Context, d *device.Device, t dtype.Type, p rfx.P, rows, cols []uint32) (*Sampler, error) {
 	v, err := variant(d, t, p)
 	if err != nil {
 		return nil, err
 	}
 	s := &Sampler{
-		dev: d, v: v, elem: t.Storage(), p: p, ranges: launch.Shared{What: "ranges of the rows of X and Y"}, entries: int64(len(rows)), x: launch.Shared{What: "staging of X"},
-		y: launch.Shared{What: "staging of Y"}, scale: launch.Shared{What: "staging of the scale"},
+		dev: d, v: v, elem: t.Storage(), p: p, entries: int64(len(rows)), x: launch.Shared{What: "staging of X"},
+		ranges: launch.Shared{What: "ranges of the rows of X and Y"},
+		y:      launch.Shared{What: "staging of Y"}, scale: launch.Shared{What: "staging of the scale"},
 		s: launch.Shared{What: "staging of S"},
 	}
 	if s.rows, err = d.NewWords(ctx, rows, "rows of the entries"); err != nil {

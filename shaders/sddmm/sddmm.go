@@ -2,12 +2,12 @@
 // and row j of Y, S = pattern ⊙ (X·Yᵀ), which may be scaled by a number for each entry.
 //
 // The pattern is a list of entries, their rows and columns, in the order in which S holds the results, so that work is
-// balanced whatever the rows' lengths. X and Y are row-major, of the variant's type. S and the scale are vectors of f32,
-// or f64 in variants of F64.
+// balanced whatever the rows' lengths. X and Y are row-major, of the variant's type. S and the scale are vectors of
+// f32, or f64 in variants of F64.
 //
 // On GPUs eight lanes compute eight consecutive entries. A lane has every eighth chunk of 16 bytes of the rows, and a
-// partial sum of each entry; these are added at the end so that each lane has one entry's sum. On the CPU a workgroup is
-// a run of entries. The order of a sum depends on K alone: it is the same wherever the entry lies in the pattern.
+// partial sum of each entry; these are added at the end so that each lane has one entry's sum. On the CPU a workgroup
+// is a run of entries. The order of a sum depends on K alone: it is the same wherever the entry lies in the pattern.
 package sddmm
 
 import (

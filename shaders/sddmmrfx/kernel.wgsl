@@ -1,5 +1,5 @@
-// Computes: s = pattern ⊙ (x·yᵀ) reproducibly in fixed point (RFX-p), scaled by a number for each entry if asked; x and y
-// row-major (sddmmrfx.go). Phases 0 and 1 find the ranges of the rows of x and y.
+// Computes: s = pattern ⊙ (x·yᵀ) reproducibly in fixed point (RFX-p), scaled by a number for each entry if asked; x and
+// y row-major (sddmmrfx.go). Phases 0 and 1 find the ranges of the rows of x and y.
 // Tile: eight invocations a row in phases 0 and 1, an entry in phase 2.
 // Data movement: elements straight to registers, where they become integers; sums meet in workgroup memory.
 // Bound by: integer arithmetic.

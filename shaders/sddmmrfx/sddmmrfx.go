@@ -1,10 +1,11 @@
-// Package sddmmrfx computes sampled products in RFX-p's fixed point on a device (package rfx defines it): for each entry
-// (i, j) of a pattern the dot product of row i of X and row j of Y, rounded once, which may be scaled by a number for
-// each entry and is then rounded again.
+// Package sddmmrfx computes sampled products in RFX-p's fixed point on a device (package rfx defines it): for each
+// entry (i, j) of a pattern the dot product of row i of X and row j of Y, rounded once, which may be scaled by a number
+// for each entry and is then rounded again.
 //
-// The pattern is a list of entries, as in package sddmm. X and Y are row-major, of f32, f16 or bf16. Phases 0 and 1 find
-// the ranges of the rows of X and of Y. Phase 2 brings elements to integers in the units of their rows as it reads them,
-// and adds up the products in 128 bits. Eight lanes share a row or an entry; sums of integers are exact in any order.
+// The pattern is a list of entries, as in package sddmm. X and Y are row-major, of f32, f16 or bf16. Phases 0 and 1
+// find the ranges of the rows of X and of Y. Phase 2 brings elements to integers in the units of their rows as it reads
+// them, and adds up the products in 128 bits. Eight lanes share a row or an entry; sums of integers are exact in any
+// order.
 package sddmmrfx
 
 import (
