@@ -21,6 +21,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/rowcopy"
 	"github.com/spmmrun/spmm/shaders/sddmm"
 	"github.com/spmmrun/spmm/shaders/sddmmrfx"
+	"github.com/spmmrun/spmm/shaders/softmax"
 	"github.com/spmmrun/spmm/shaders/sparse24r"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
@@ -45,6 +46,9 @@ var Sampled = sddmm.Program
 // SampledReproducible does so in the fixed point of reproducible products.
 var SampledReproducible = sddmmrfx.Program
 
+// Softmax normalises the rows of a sparse matrix's values.
+var Softmax = softmax.Program
+
 // Values brings new values to their places in a packed matrix.
 var Values = values.Program
 
@@ -63,5 +67,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, RowCopy, Sampled, SampledReproducible, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, RowCopy, Sampled, SampledReproducible, Softmax, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
 }
