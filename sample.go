@@ -14,6 +14,11 @@ type SampleEpilogue struct {
 	// Scale has a number for each entry, in the order of SetValues, that its result is multiplied by: with A's values, s
 	// is A ⊙ (x·yᵀ). It is 1×NNZ or NNZ×1 and of any element type.
 	Scale Operand
+	// Softmax then replaces the results of each row of A by exp(s − max)/Σ exp(s − max) over the row's entries, as graph
+	// attention does; docs/bound.md bounds its error. A row with an infinity or NaN among its results is undefined. It
+	// is ErrUnsupported in reproducible mode, and where A's entries were given by columns: a *formats.CSC, or a CSR with
+	// Options.Transpose.
+	Softmax bool
 }
 
 // Sample computes s = pattern ⊙ (x·yᵀ) for tensors on the plan's device: for each entry (i, j) of A the dot product of
@@ -60,7 +65,7 @@ func sampled(x, y, s Operand, e []SampleEpilogue) (plan.Sampled, error) {
 		return q, errors.New("at most one epilogue of a sampled product is possible")
 	}
 	for _, e := range e {
-		q.Scale = tensorOf(e.Scale)
+		q.Scale, q.Softmax = tensorOf(e.Scale), e.Softmax
 	}
 	return q, nil
 }

@@ -215,6 +215,47 @@ func TestSampleReproducible(t *testing.T) {
 	})
 }
 
+func TestSampleSoftmax(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		q := newSamples(dev, 40, 300, 5)
+		x, yt := q.product()
+		for _, right := range []bool{false, true} {
+			for _, precision := range []dtype.Type{dtype.F32, dtype.F64} {
+				o := spmm.Options{Right: right, Precision: precision}
+				p, err := spmm.Prepare(t.Context(), dev, q.a, o)
+				if errors.Is(err, backend.ErrUnsupported) && precision == dtype.F64 {
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, out := q.tensorOf(t, formats.NewDense[float32](1, len(q.scale))), formats.NewDense[float32](1, len(q.scale))
+				if _, err = p.Sample(t.Context(), q.tensorOf(t, q.x), q.tensorOf(t, q.y), s,
+					spmm.SampleEpilogue{Softmax: true}); err == nil {
+					err = s.Download(t.Context(), out)
+				}
+				p.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				most, sums := make([]float64, q.a.Rows), make([]float64, q.a.Rows)
+				for i := range most {
+					most[i] = math.Inf(-1)
+				}
+				score := func(i, j int) float64 { d := oracle.At(x, yt, i, j); return d.Value() }
+				q.each(func(_, i, j int) { most[i] = max(most[i], score(i, j)) })
+				q.each(func(_, i, j int) { sums[i] += math.Exp(score(i, j) - most[i]) })
+				q.each(func(e, i, j int) {
+					want := math.Exp(score(i, j)-most[i]) / sums[i]
+					if math.Abs(float64(out.At(0, e))-want) > 1e-4*want+0x1p-120 { // scores reach 20
+						t.Errorf("%v, %v: entry %d is %v, want %v", right, precision, e, out.At(0, e), want)
+					}
+				})
+			}
+		}
+	})
+}
+
 func TestSampleRefuses(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		q := newSamples(dev, 20, 10, 8)
@@ -245,6 +286,22 @@ func TestSampleRefuses(t *testing.T) {
 		defer p.Close()
 		if _, err := p.Sample(t.Context(), x, y, s); !errors.Is(err, backend.ErrUnsupported) {
 			t.Errorf("with AutoP: %v", err)
+		}
+		for name, o := range map[string]spmm.Options{
+			"in reproducible mode": {Mode: spmm.Reproducible}, "of a transposed matrix": {Transpose: true},
+		} {
+			p, err := spmm.Prepare(t.Context(), dev, q.a, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			a, b := x, y
+			if o.Transpose {
+				a, b = y, x
+			}
+			if _, err := p.Sample(t.Context(), a, b, s, spmm.SampleEpilogue{Softmax: true}); !errors.Is(err, backend.ErrUnsupported) {
+				t.Errorf("softmax %s: %v", name, err)
+			}
 		}
 	})
 }

@@ -16,8 +16,12 @@ import (
 	"github.com/spmmrun/spmm/internal/values"
 )
 
-// Sampled is a sampled product: S = pattern ⊙ (X·Yᵀ), times Scale unless that is nil.
-type Sampled struct{ X, Y, S, Scale tensor.Operand }
+// Sampled is a sampled product: S = pattern ⊙ (X·Yᵀ), times Scale unless that is nil, and then with Softmax the softmax
+// of each row of the matrix.
+type Sampled struct {
+	X, Y, S, Scale tensor.Operand
+	Softmax        bool
+}
 
 // Sample computes s = pattern ⊙ (x·yᵀ), times scale if there is one, where the pattern is that of the matrix which the
 // plan multiplies by, of R×C: x is R×n, y is C×n. s and scale have the entries' elements in the order of SetValues.
@@ -65,6 +69,14 @@ func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Laun
 	}
 	if p.right != p.given.Reordered { // lines of the pattern are columns of A as the caller has it
 		o.X, o.Y = o.Y, o.X
+		if o.Softmax {
+			return fmt.Errorf("the softmax of rows of a matrix whose entries were given by columns: prepare it as a CSR: %w",
+				backend.ErrUnsupported)
+		}
+	}
+	if _, is := p.exec.(*fast); o.Softmax && !is {
+		return fmt.Errorf("softmax in reproducible mode: there is no right answer to the last bit: %w",
+			backend.ErrUnsupported)
 	}
 	if err := o.Use(); err != nil {
 		return err
@@ -79,6 +91,7 @@ func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Laun
 
 // operands returns the tensors of a sampled product.
 func (q Sampled) operands() (o sddmm.Operands, err error) {
+	o.Softmax = q.Softmax
 	for _, t := range []struct {
 		to   **tensor.Tensor
 		from tensor.Operand

@@ -7,6 +7,7 @@ package sddmm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spmmrun/spmm/backend"
@@ -18,6 +19,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	kernel "github.com/spmmrun/spmm/shaders/sddmm"
 	"github.com/spmmrun/spmm/shaders/sddmmrfx"
+	"github.com/spmmrun/spmm/shaders/softmax"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -29,6 +31,8 @@ type Sampler struct {
 	p          rfx.P      // of reproducible mode; 0: fast mode
 	entries    int64
 	rows, cols backend.Buffer // of each entry
+	spans      backend.Buffer // where the entries of each row are, for kernel softmax
+	longs      softmax.Op     // how many of them are long
 
 	x, y, scale, s launch.Shared // staging
 	ranges         launch.Shared // in reproducible mode: of X's rows and Y's
@@ -53,6 +57,11 @@ func New(ctx context.Context, d *device.Device, t dtype.Type, p rfx.P, rows, col
 	if s.cols, err = d.NewWords(ctx, cols, "columns of the entries"); err != nil {
 		return nil, cmp.Or(err, s.rows.Close())
 	}
+	spans, op := softmax.Spans(rows)
+	s.longs = op
+	if s.spans, err = d.NewWords(ctx, spans, "spans of the rows"); err != nil {
+		return nil, cmp.Or(err, s.rows.Close(), s.cols.Close())
+	}
 	return s, nil
 }
 
@@ -66,7 +75,7 @@ func variant(d *device.Device, t dtype.Type, p rfx.P) (*spec.Variant, error) {
 
 // Close frees what the sampler holds on the device.
 func (s *Sampler) Close() error {
-	errs := []error{s.rows.Close(), s.cols.Close()}
+	errs := []error{s.rows.Close(), s.cols.Close(), s.spans.Close()}
 	for _, b := range []*launch.Shared{&s.x, &s.y, &s.scale, &s.s, &s.ranges} {
 		if b.Buffer != nil {
 			errs = append(errs, b.Buffer.Close())
@@ -76,8 +85,11 @@ func (s *Sampler) Close() error {
 }
 
 // Operands are the tensors of a sampled product, each in one block: S = pattern ⊙ (X·Yᵀ), times Scale unless that is
-// nil. S and Scale are vectors with an element for each entry.
-type Operands struct{ X, Y, Scale, S *tensor.Tensor }
+// nil, and then with Softmax the softmax of each row. S and Scale are vectors with an element for each entry.
+type Operands struct {
+	X, Y, Scale, S *tensor.Tensor
+	Softmax        bool
+}
 
 // list returns the tensors that there are.
 func (o Operands) list() []*tensor.Tensor {
@@ -112,7 +124,7 @@ func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
 	for _, t := range o.list() {
 		switch {
 		case t == nil:
-			return fmt.Errorf("X, Y or S is missing")
+			return errors.New("X, Y or S is missing")
 		case t.Device() != d:
 			return fmt.Errorf("X, Y, S and the scale must be on the device of A, which is on %v", d.Info())
 		case t.RowBlocks()*t.ColBlocks() > 1:
@@ -132,7 +144,7 @@ func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
 	}
 	for _, t := range []*tensor.Tensor{o.X, o.Y, o.Scale} {
 		if t != nil && (t == o.S || t.Overlaps(o.S)) {
-			return fmt.Errorf("S and another operand lie in the same memory: S is written while the others are read")
+			return errors.New("S and another operand lie in the same memory: S is written while the others are read")
 		}
 	}
 	return nil
@@ -158,6 +170,9 @@ func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) {
 		c.fast(o, x, ldx, y, ldy, scale, to)
 	} else {
 		c.reproducible(o, x, ldx, y, ldy, scale, to)
+	}
+	if o.Softmax {
+		c.softmax(to)
 	}
 	if own := o.S.Block(0, 0); own != to {
 		c.copy(to, own, densecopy.Op{Rows: int(s.entries), Cols: 1, Alpha: 1,
@@ -192,6 +207,18 @@ func (c *composer) reproducible(o Operands, x backend.Buffer, ldx int, y backend
 	if c.err = err; err == nil {
 		c.add(sddmmrfx.Program, []backend.Buffer{c.rows, c.cols, x, y, scale, c.ranges.Buffer, to}, l)
 	}
+}
+
+// softmax adds the launches of kernel softmax.
+func (c *composer) softmax(s backend.Buffer) {
+	v, err := softmax.Variant(c.dev.Caps(), c.v.Sums())
+	if err == nil {
+		var l spec.Launch
+		if l, err = softmax.Launch(v, c.longs); err == nil {
+			c.add(softmax.Program, []backend.Buffer{c.spans, s}, l)
+		}
+	}
+	c.err = cmp.Or(c.err, err)
 }
 
 // matrix returns the buffer in which the kernel finds X or Y, and the distance of its rows.
