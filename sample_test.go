@@ -299,7 +299,8 @@ func TestSampleRefuses(t *testing.T) {
 			if o.Transpose {
 				a, b = y, x
 			}
-			if _, err := p.Sample(t.Context(), a, b, s, spmm.SampleEpilogue{Softmax: true}); !errors.Is(err, backend.ErrUnsupported) {
+			_, err = p.Sample(t.Context(), a, b, s, spmm.SampleEpilogue{Softmax: true})
+			if !errors.Is(err, backend.ErrUnsupported) {
 				t.Errorf("softmax %s: %v", name, err)
 			}
 		}

@@ -50,7 +50,8 @@ func TestSoftmax(t *testing.T) {
 					}
 					for i := first; i < last; i++ {
 						want := math.Exp(numbers[i]-most) / sum
-						if bound := (float64(last-first)+2*math.Abs(numbers[i]-most)+80)*u*want + 0x1p-120; !(math.Abs(s.At(i)-want) <= bound) {
+						bound := (float64(last-first)+2*math.Abs(numbers[i]-most)+80)*u*want + 0x1p-120
+						if !(math.Abs(s.At(i)-want) <= bound) {
 							t.Fatalf("number %d of a row of %d is %v, want %v within %v", i-first, last-first, s.At(i), want, bound)
 						}
 					}
