@@ -5,6 +5,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
@@ -25,10 +26,13 @@ type Sampled struct {
 
 // Sample computes s = pattern ⊙ (x·yᵀ), times scale if there is one, where the pattern is that of the matrix which the
 // plan multiplies by, of R×C: x is R×n, y is C×n. s and scale have the entries' elements in the order of SetValues.
-func (p *Plan) Sample(ctx context.Context, q Sampled) (api.Timing, error) {
+func (p *Plan) Sample(ctx context.Context, q Sampled) (api.Timing, error) { return p.RepeatSample(ctx, 1, q) }
+
+// RepeatSample is Sample a number of times back to back: it serves to measure.
+func (p *Plan) RepeatSample(ctx context.Context, times int, q Sampled) (api.Timing, error) {
 	var t backend.Timing
 	err := p.sample(ctx, q, func(launches []backend.Launch) (err error) {
-		t, err = p.dev.Run(ctx, launches...)
+		t, err = p.dev.Run(ctx, slices.Repeat(launches, times)...)
 		return err
 	})
 	return api.TimingOf(t), err
