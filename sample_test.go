@@ -256,6 +256,65 @@ func TestSampleSoftmax(t *testing.T) {
 	})
 }
 
+// A training step is one sequence: a product, the gradient with respect to A's values, and these as new values.
+func TestSampleInSequence(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		q := newSamples(dev, 30, 20, 16)
+		p, err := spmm.Prepare(t.Context(), dev, q.a, spmm.Options{Precision: dtype.F32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		b, c := q.tensorOf(t, q.y), q.tensorOf(t, formats.NewDense[float32](30, 16))
+		s := q.tensorOf(t, formats.NewDense[float32](1, len(q.scale)))
+		wrong, err := spmm.NewTensor[float32](dev, 20, 16, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer wrong.Close()
+		seq := dev.NewSequence()
+		defer seq.Close()
+		if err := seq.AddSample(p, c, wrong, s); err == nil {
+			t.Error("a column-major y is not refused")
+		}
+		err = errors.Join(seq.Add(p, 1, b, 0, c), seq.AddSample(p, c, b, s), seq.AddValues(p, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := formats.Convert[float32](q.a)
+		for range 2 {
+			if _, err := seq.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			product := formats.NewDense[float32](30, 16)
+			q.each(func(e, i, j int) {
+				for k := range 16 {
+					product.Set(i, k, product.At(i, k)+want.Val[e]*q.y.At(j, k))
+				}
+			})
+			q.each(func(e, i, j int) {
+				want.Val[e] = 0
+				for k := range 16 {
+					want.Val[e] += product.At(i, k) * q.y.At(j, k)
+				}
+			})
+		}
+		out := formats.NewDense[float32](1, len(q.scale))
+		if err := s.Download(t.Context(), out); err != nil {
+			t.Fatal(err)
+		}
+		most := 0.0
+		for _, v := range want.Val {
+			most = max(most, math.Abs(float64(v)))
+		}
+		for e, v := range want.Val {
+			if !(math.Abs(float64(out.At(0, e)-v)) <= 1e-4*most) {
+				t.Errorf("entry %d is %v after two steps, want %v", e, out.At(0, e), v)
+			}
+		}
+	})
+}
+
 func TestSampleRefuses(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		q := newSamples(dev, 20, 10, 8)

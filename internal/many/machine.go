@@ -56,6 +56,7 @@ type Matrix interface {
 type Recorder interface {
 	Add(m plan.Prepared, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	AddValues(m plan.Prepared, values tensor.Operand) error
+	AddSample(m plan.Prepared, q plan.Sampled) error
 	Run(ctx context.Context) (api.Timing, error)
 	Start(ctx context.Context) (backend.Pending, error)
 	Close() error

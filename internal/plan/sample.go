@@ -26,7 +26,9 @@ type Sampled struct {
 
 // Sample computes s = pattern ⊙ (x·yᵀ), times scale if there is one, where the pattern is that of the matrix which the
 // plan multiplies by, of R×C: x is R×n, y is C×n. s and scale have the entries' elements in the order of SetValues.
-func (p *Plan) Sample(ctx context.Context, q Sampled) (api.Timing, error) { return p.RepeatSample(ctx, 1, q) }
+func (p *Plan) Sample(ctx context.Context, q Sampled) (api.Timing, error) {
+	return p.RepeatSample(ctx, 1, q)
+}
 
 // RepeatSample is Sample a number of times back to back: it serves to measure.
 func (p *Plan) RepeatSample(ctx context.Context, times int, q Sampled) (api.Timing, error) {
@@ -55,32 +57,8 @@ func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Laun
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := p.Describe()
-	switch {
-	case p.closed.Load():
-		return fmt.Errorf("the plan: %w", backend.ErrClosed)
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case p.given == nil:
-		return fmt.Errorf("sampling at the entries of a quantised matrix, or of one in the host's memory: prepare another: %w",
-			backend.ErrUnsupported)
-	}
-	if err := o.Check(p.dev, i.Rows, i.Cols, p.NNZ); err != nil {
+	if o, err = p.sampled(ctx, o); err != nil {
 		return err
-	}
-	if err := p.makeSampler(ctx); err != nil {
-		return err
-	}
-	if p.right != p.given.Reordered { // lines of the pattern are columns of A as the caller has it
-		o.X, o.Y = o.Y, o.X
-		if o.Softmax {
-			return fmt.Errorf("the softmax of rows of a matrix whose entries were given by columns: prepare it as a CSR: %w",
-				backend.ErrUnsupported)
-		}
-	}
-	if _, is := p.exec.(*fast); o.Softmax && !is {
-		return fmt.Errorf("softmax in reproducible mode: there is no right answer to the last bit: %w",
-			backend.ErrUnsupported)
 	}
 	if err := o.Use(); err != nil {
 		return err
@@ -91,6 +69,45 @@ func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Laun
 		return err
 	}
 	return submit(launches)
+}
+
+// sampled checks the operands of a sampled product, makes the plan ready for it, and returns them as its sampler takes
+// them. The plan is locked.
+func (p *Plan) sampled(ctx context.Context, o sddmm.Operands) (sddmm.Operands, error) {
+	i := p.Describe()
+	switch {
+	case p.closed.Load():
+		return o, fmt.Errorf("the plan: %w", backend.ErrClosed)
+	case ctx.Err() != nil:
+		return o, ctx.Err()
+	case p.given == nil:
+		return o, fmt.Errorf("sampling at the entries of a quantised matrix, or of one in the host's memory: prepare another: %w",
+			backend.ErrUnsupported)
+	}
+	if err := o.Check(p.dev, i.Rows, i.Cols, p.NNZ); err != nil {
+		return o, err
+	}
+	if err := p.checkSoftmax(o.Softmax); err != nil {
+		return o, err
+	}
+	if p.right != p.given.Reordered { // lines of the pattern are columns of A as the caller has it
+		o.X, o.Y = o.Y, o.X
+	}
+	return o, p.makeSampler(ctx)
+}
+
+// checkSoftmax refuses the softmax of rows where it is not possible.
+func (p *Plan) checkSoftmax(asked bool) error {
+	_, isFast := p.exec.(*fast)
+	switch {
+	case asked && p.right != p.given.Reordered:
+		return fmt.Errorf("the softmax of rows of a matrix whose entries were given by columns: prepare it as a CSR: %w",
+			backend.ErrUnsupported)
+	case asked && !isFast:
+		return fmt.Errorf("softmax in reproducible mode: there is no right answer to the last bit: %w",
+			backend.ErrUnsupported)
+	}
+	return nil
 }
 
 // operands returns the tensors of a sampled product.

@@ -91,8 +91,8 @@ type Operands struct {
 	Softmax        bool
 }
 
-// list returns the tensors that there are.
-func (o Operands) list() []*tensor.Tensor {
+// Tensors returns those that there are.
+func (o Operands) Tensors() []*tensor.Tensor {
 	if o.Scale == nil {
 		return []*tensor.Tensor{o.X, o.Y, o.S}
 	}
@@ -101,9 +101,9 @@ func (o Operands) list() []*tensor.Tensor {
 
 // Use keeps the tensors until Release, all of them or none.
 func (o Operands) Use() error {
-	for i, t := range o.list() {
+	for i, t := range o.Tensors() {
 		if err := t.Use(); err != nil {
-			for _, used := range o.list()[:i] {
+			for _, used := range o.Tensors()[:i] {
 				used.Release()
 			}
 			return err
@@ -114,14 +114,14 @@ func (o Operands) Use() error {
 
 // Release ends what Use began.
 func (o Operands) Release() {
-	for _, t := range o.list() {
+	for _, t := range o.Tensors() {
 		t.Release()
 	}
 }
 
 // Check refuses operands that do not fit together or a pattern of rows × cols with entries.
 func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
-	for _, t := range o.list() {
+	for _, t := range o.Tensors() {
 		switch {
 		case t == nil:
 			return errors.New("X, Y or S is missing")
@@ -136,7 +136,7 @@ func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
 		return fmt.Errorf("shapes do not fit: A is %d×%d, X is %d×%d, Y is %d×%d; want X %d×n and Y %d×n", rows, cols,
 			o.X.Rows, o.X.Cols, o.Y.Rows, o.Y.Cols, rows, cols)
 	}
-	for _, t := range o.list()[2:] {
+	for _, t := range o.Tensors()[2:] {
 		if t.Rows != 1 && t.Cols != 1 && entries > 0 || int64(t.Rows)*int64(t.Cols) != entries {
 			return fmt.Errorf("a vector of %d×%d for a matrix of %d entries: want 1×%d or %d×1", t.Rows, t.Cols, entries,
 				entries, entries)
@@ -149,6 +149,19 @@ func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
 	}
 	return nil
 }
+
+// Direct refuses an X or Y that is staged. Without it, launches hold as long as the sampler and the tensors are open.
+func (s *Sampler) Direct(o Operands) error {
+	for _, t := range []*tensor.Tensor{o.X, o.Y} {
+		if !s.takes(t.BlockLayout(0, 0)) {
+			return fmt.Errorf("X and Y of a sequence must be row-major, of %v, and laid out as NewTensor does", s.elem)
+		}
+	}
+	return nil
+}
+
+// takes tells whether the kernel takes X or Y as it lies.
+func (s *Sampler) takes(l tensor.Layout) bool { return !l.Loose && !l.ColMajor && l.Type == s.elem }
 
 // Launches returns the launches of a sampled product whose operands were checked and are used.
 func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) {
@@ -223,11 +236,11 @@ func (c *composer) softmax(s backend.Buffer) {
 
 // matrix returns the buffer in which the kernel finds X or Y, and the distance of its rows.
 func (c *composer) matrix(t *tensor.Tensor, staging *launch.Shared) (backend.Buffer, int) {
-	from, elem := t.BlockLayout(0, 0), c.elem
-	if !from.Loose && !from.ColMajor && from.Type == elem || c.err != nil {
+	from := t.BlockLayout(0, 0)
+	if c.takes(from) || c.err != nil {
 		return t.Block(0, 0), from.LD
 	}
-	to := tensor.NewLayout(from.Rows, from.Cols, elem, false)
+	to := tensor.NewLayout(from.Rows, from.Cols, c.elem, false)
 	if c.err = staging.Make(c.dev, max(16, to.Size())); c.err == nil && from.Rows > 0 && from.Cols > 0 {
 		c.copy(t.Block(0, 0), staging.Buffer, densecopy.Op{Rows: from.Rows, Cols: from.Cols, Alpha: 1,
 			Src: densecopy.Layout{Type: from.Type, LD: from.LD, ColMajor: from.ColMajor},
