@@ -93,17 +93,18 @@ uninstall:
 		$(SHARE)/fish/vendor_completions.d/spmmrun.fish
 
 # The C library (capi/spmm.h), for pkg-config and CMake too; and the Python package, whose wheel has it inside.
-CAPI_FLAGS := -s -w -extldflags "-Wl,--gc-sections -Wl,--version-script=$(CURDIR)/capi/spmm.map -Wl,-soname,libspmm.so.1"
+CAPI_LINK := -Wl,--gc-sections -Wl,--version-script=$(CURDIR)/capi/spmm.map -Wl,-soname,libspmm.so.1
 .PHONY: capi install-capi wheel test-capi test-python
 capi:
-	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='$(CAPI_FLAGS)' -o bin/capi/libspmm.so ./capi
+	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' -o bin/capi/libspmm.so ./capi
 	rm -f bin/capi/libspmm.h && cp capi/spmm.h bin/capi
 install-capi: capi
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include capi/spmm.h
 	install -D -m 755 bin/capi/libspmm.so $(DESTDIR)$(PREFIX)/lib/libspmm.so.1
 	ln -sf libspmm.so.1 $(DESTDIR)$(PREFIX)/lib/libspmm.so
 	mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(or $(VERSION:v%=%),0.1.0)|' capi/spmm.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/spmm.pc
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(or $(VERSION:v%=%),0.1.0)|' capi/spmm.pc.in \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/spmm.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/cmake/spmm capi/spmmConfig.cmake
 wheel: capi
 	rm -rf bin/wheel && python3 python/wheel.py bin/capi/libspmm.so '$(VERSION)' bin/wheel

@@ -24,7 +24,7 @@ type place struct {
 	aligned        bool // to 16 bytes: kernels may take it as it lies
 }
 
-// kind is what the launches of a product depend on but its addresses and numbers.
+// kind has all that the launches of a product depend on, except addresses and numbers.
 type kind struct {
 	b, c, bias place
 	ofRows     bool

@@ -1,6 +1,6 @@
-/* The functions of spmm.h: each refuses to enter Go's runtime in a forked child, where it has no threads and would wait
- * for ever, and calls its Go function. Also the message of each thread's last error. A library that is opened at run time
- * gets little of the C library's thread-local memory, so the message is behind a key. */
+/* The functions of spmm.h: each refuses to enter Go's runtime in a forked child, where it has no threads and would
+ * wait for ever, and calls its Go function. Also the message of each thread's last error. A library that is opened
+ * at run time gets little of the C library's thread-local memory, so the message is behind a key. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

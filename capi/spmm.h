@@ -93,15 +93,17 @@ const char *spmm_last_error(void);
 int spmm_abi(void);
 /* Ends all calls in progress, of all threads: SPMM_CANCELLED. */
 void spmm_cancel(void);
-/* The folder that keeps measured rates, in place of the user's cache folder or SPMM_CACHE. Before the first device. */
+/* The folder that keeps measured rates, in place of the user's cache folder or SPMM_CACHE. Before the first
+ * device. */
 spmm_status spmm_cache_folder(const char *path);
 
-/* Opens "auto", "cuda", "cuda:1", "vulkan", "cpu"; a list or "cuda:all" opens several devices that multiply together. */
+/* Opens "auto", "cuda", "cuda:1", "vulkan", "cpu"; a list or "cuda:all" opens several devices that multiply
+ * together. */
 spmm_status spmm_device_open(const char *name, spmm_device *device);
 /* Frees the device with all plans and tensors on it. A second close does nothing, as for all handles. */
 spmm_status spmm_device_close(spmm_device device);
-/* Writes what is known as JSON to buf of *size bytes, with a final zero, and to *size the bytes needed. If these are more
- * than there are, nothing is written. */
+/* Writes what is known as JSON to buf of *size bytes, with a final zero, and to *size the bytes needed. If these
+ * are more than there are, nothing is written. */
 spmm_status spmm_device_info(spmm_device device, char *buf, size_t *size);
 
 /* Packs a matrix of CSR or CSC for multiplying. options may be NULL. */
@@ -113,20 +115,21 @@ spmm_status spmm_plan_dense(spmm_device device, int64_t rows, int64_t cols, cons
 spmm_status spmm_plan_close(spmm_plan plan);
 spmm_status spmm_plan_info(spmm_plan plan, char *buf, size_t *size);
 
-/* C = alpha·A·B + beta·C for B (K×n) and C (M×n) in the host's memory; with right C = alpha·B·A + beta·C for B (n×K) and C
- * (n×M). epilogue may be NULL. */
+/* C = alpha·A·B + beta·C for B (K×n) and C (M×n) in the host's memory; with right C = alpha·B·A + beta·C for B
+ * (n×K) and C (n×M). epilogue may be NULL. */
 spmm_status spmm_plan_multiply(spmm_plan plan, int64_t n, double alpha, const spmm_dense *b, double beta,
                                const spmm_dense *c, const spmm_epilogue *epilogue);
-/* The same for B and C in the memory of a CUDA device, in order with the work of a CUstream; 0 is the default stream. It
- * returns when the product is submitted, waits for nothing and records no event, and is legal while the stream captures a
- * graph. Work in two streams is in no order but the caller's. Memory must be at multiples of 4 bytes. */
+/* The same for B and C in the memory of a CUDA device, in order with the work of a CUstream; 0 is the default
+ * stream. It returns when the product is submitted, waits for nothing and records no event, and is legal while the
+ * stream captures a graph. Work in two streams is in no order but the caller's. Memory must be at multiples of 4
+ * bytes. */
 spmm_status spmm_plan_enqueue(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b, double beta,
                               const spmm_dense *c, const spmm_epilogue *epilogue);
 /* Loads the kernels and allocates the workspace of that product, and multiplies nothing: before a capture. */
 spmm_status spmm_plan_ready(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b, double beta,
                             const spmm_dense *c, const spmm_epilogue *epilogue);
-/* Replaces the nnz values of A's entries, in the order in which they were given: from the host's memory, or from a CUDA
- * device's in order with a stream. The first call finds the entries' places, and waits. */
+/* Replaces the nnz values of A's entries, in the order in which they were given: from the host's memory, or from a
+ * CUDA device's in order with a stream. The first call finds the entries' places, and waits. */
 spmm_status spmm_plan_set_values(spmm_plan plan, int64_t nnz, const void *values, int32_t type);
 spmm_status spmm_plan_enqueue_values(spmm_plan plan, uint64_t stream, int64_t nnz, const void *values, int32_t type);
 

@@ -47,9 +47,11 @@ def write(library, version, folder):
             files[f"spmm/{f}"] = open(os.path.join(here, "spmm", f), "rb").read()
     readme = open(os.path.join(here, "README.md")).read()
     licence = open(os.path.join(here, "..", "LICENSE")).readline().strip()
-    files["spmm/__init__.py"] = re.sub(rb'__version__ = ".*"', f'__version__ = "{version}"'.encode(), files["spmm/__init__.py"])
+    stamp = f'__version__ = "{version}"'.encode()
+    files["spmm/__init__.py"] = re.sub(rb'__version__ = ".*"', stamp, files["spmm/__init__.py"])
     files[f"{info}/METADATA"] = META.format(version=version, licence=licence, readme=readme).encode()
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: spmm\nRoot-Is-Purelib: false\nTag: {tag(library)}\n".encode()
+    wheel = f"Wheel-Version: 1.0\nGenerator: spmm\nRoot-Is-Purelib: false\nTag: {tag(library)}\n"
+    files[f"{info}/WHEEL"] = wheel.encode()
     record = ""
     for f, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -11,8 +11,8 @@ from ._plan import Device, Plan, open, prepare
 
 __version__ = "0.1.0"
 __all__ = [
-    "Cancelled", "Closed", "Device", "DeviceLost", "Error", "Plan", "Unavailable", "Unsupported", "cancel", "open", "prepare",
-    "set_cache_folder",
+    "Cancelled", "Closed", "Device", "DeviceLost", "Error", "Plan", "Unavailable", "Unsupported", "cancel", "open",
+    "prepare", "set_cache_folder",
 ]
 
 

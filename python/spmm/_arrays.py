@@ -64,7 +64,8 @@ def view(x: Any) -> Array:
         return Array("torch", x, x.data_ptr(), tuple(x.shape), x.stride(), type_of(x.dtype),
                      device.index if device.type == "cuda" else None)
     if is_cupy(x):
-        return Array("cupy", x, x.data.ptr, x.shape, tuple(s // x.itemsize for s in x.strides), type_of(x.dtype), x.device.id)
+        strides = tuple(s // x.itemsize for s in x.strides)
+        return Array("cupy", x, x.data.ptr, x.shape, strides, type_of(x.dtype), x.device.id)
     if hasattr(x, "__cuda_array_interface__"):
         return _interface(x, x.__cuda_array_interface__, 0)
     import numpy

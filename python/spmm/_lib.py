@@ -98,8 +98,8 @@ class Cancelled(Error):
 
 
 _errors = {
-    1: ValueError, 2: Unavailable, 3: Unsupported, 4: Error, 5: MemoryError, 6: DeviceLost, 7: Closed, 8: Cancelled, 9: Error,
-    10: Error,
+    1: ValueError, 2: Unavailable, 3: Unsupported, 4: Error, 5: MemoryError, 6: DeviceLost, 7: Closed, 8: Cancelled,
+    9: Error, 10: Error,
 }
 
 

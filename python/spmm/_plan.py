@@ -116,7 +116,7 @@ def _closed(handle: int, waiting: list = []) -> None:  # noqa: B006: one list fo
     """Closes a plan; during a capture of PyTorch later, with the next."""
     waiting.append(handle)
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+    if torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
         return
     while waiting:
         _lib.plan_close(waiting.pop())
@@ -143,13 +143,15 @@ class Plan:
             raise ValueError(f"a matrix of shape {tuple(a.shape)}: want two dimensions")
         self.device = device if isinstance(device, Device) else open(device)
         p = {False: 0, True: 23, "auto": -1}.get(reproducible, reproducible)
-        o = _lib.Options(format=format.encode() if format else None, precision=_arrays.type_of(precision) if precision else 0,
-                         transpose=transpose, right=right, reproducible=p, tune=tune, n=n, memory=memory)
+        o = _lib.Options(format=format.encode() if format else None,
+                         precision=_arrays.type_of(precision) if precision else 0, transpose=transpose, right=right,
+                         reproducible=p, tune=tune, n=n, memory=memory)
         self._handle, self.nnz = _sparse.prepare(self.device.handle, a, o, threshold, prune, keep_zeros)
         self._finalizer = weakref.finalize(self, _closed, self._handle)
         self._a = a
-        self._options = dict(format=format, precision=precision, n=n, transpose=transpose, right=right, reproducible=reproducible,
-                             tune=tune, memory=memory, threshold=threshold, prune=prune, keep_zeros=keep_zeros)
+        self._options = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
+                             reproducible=reproducible, tune=tune, memory=memory, threshold=threshold, prune=prune,
+                             keep_zeros=keep_zeros)
         rows, cols = (int(x) for x in a.shape)
         self.shape = (cols, rows) if transpose else (rows, cols)
         self.right = right
@@ -166,8 +168,8 @@ class Plan:
     def explain(self) -> str:
         """Says in words which format and kernel multiply, and why."""
         i = self.info
-        return (f"{i['rows']}×{i['cols']}, {i['nnz']} entries, on {self.device!r}: format {i['format']}, kernel {i['variant']}, "
-                f"{i['precision']}, {i['bytes']} bytes. {i['why']}")
+        return (f"{i['rows']}×{i['cols']}, {i['nnz']} entries, on {self.device!r}: format {i['format']}, "
+                f"kernel {i['variant']}, {i['precision']}, {i['bytes']} bytes. {i['why']}")
 
     @property
     def T(self) -> "Plan":
@@ -208,7 +210,7 @@ class Plan:
         ----------
         b : array
             B of K×n elements (n×K with right), or a vector of K. Memory of a CUDA device is used where it lies, unless
-            its rows and columns have gaps between elements, or it is of 16 bits and begins inside a word of 4 bytes.
+            its rows and columns have gaps between elements, or it has 16 bits and begins inside a word of 4 bytes.
         out : array, optional
             C, in the kind of memory that B is in.
         alpha, beta : float
@@ -226,7 +228,8 @@ class Plan:
         """
         return self._product(_lib.plan_enqueue, b, out, alpha, beta, bias, activation, dtype)
 
-    def ready(self, b: Any, *, out: Any = None, bias: Any = None, activation: Optional[str] = None, dtype: Any = None) -> None:
+    def ready(self, b: Any, *, out: Any = None, bias: Any = None, activation: Optional[str] = None,
+              dtype: Any = None) -> None:
         """Loads kernels and allocates workspace for a product of CUDA memory, before a graph captures it.
 
         Parameters
@@ -236,15 +239,16 @@ class Plan:
         """
         self._product(_lib.plan_ready, b, out, 1.0, 0.0, bias, activation, dtype)
 
-    def _product(self, f: Any, b: Any, out: Any, alpha: float, beta: float, bias: Any, activation: Optional[str], dtype: Any) -> Any:
+    def _product(self, f: Any, b: Any, out: Any, alpha: float, beta: float, bias: Any, activation: Optional[str],
+                 dtype: Any) -> Any:
         x = _arrays.view(b)
         vector = len(x.shape) == 1
         if vector:
-            x = x._replace(shape=(1, x.shape[0]), strides=(x.shape[0], x.strides[0])) if self.right else x._replace(
-                shape=(x.shape[0], 1), strides=(x.strides[0], 1))
+            x = self._matrix(x)
         if len(x.shape) != 2 or x.shape[1 if self.right else 0] != self._in:
             want = f"n×{self._in}" if self.right else f"{self._in}×n"
-            raise ValueError(f"shapes do not fit: A is {self.shape[0]}×{self.shape[1]}, B has shape {tuple(x.owner.shape)}; want {want}")
+            raise ValueError(f"shapes do not fit: A is {self.shape[0]}×{self.shape[1]}, B has shape "
+                             f"{tuple(x.owner.shape)}; want {want}")
         n = x.shape[0 if self.right else 1]
         shape = (n, self._out) if self.right else (self._out, n)
         if out is None and beta != 0:
@@ -255,10 +259,11 @@ class Plan:
             self._check_device(x)
         db, x = self._dense(x)
         if out is None:
-            out = _arrays.empty(x, (self._out,) if vector else shape, _arrays.type_of(dtype) if dtype is not None else x.type)
+            kind = _arrays.type_of(dtype) if dtype is not None else x.type
+            out = _arrays.empty(x, (self._out,) if vector else shape, kind)
         y = _arrays.view(out)
         if vector and y.shape == (self._out,):
-            y = y._replace(shape=shape, strides=(y.shape[0], y.strides[0]) if self.right else (y.strides[0], 1))
+            y = self._matrix(y)
         if y.shape != shape:
             raise ValueError(f"shapes do not fit: out has shape {tuple(y.shape)}; want {shape}")
         if y.device != x.device:
@@ -273,6 +278,13 @@ class Plan:
             _assign(y.owner, z.owner)
         del keep
         return out
+
+    def _matrix(self, v: _arrays.Array) -> _arrays.Array:
+        """A vector as a column, or with A on the right as a row."""
+        n, s = v.shape[0], v.strides[0]
+        if self.right:
+            return v._replace(shape=(1, n), strides=(n, s))
+        return v._replace(shape=(n, 1), strides=(s, 1))
 
     def _check_device(self, x: _arrays.Array) -> None:
         if self.device.cuda != x.device:
@@ -309,8 +321,9 @@ class Plan:
         Parameters
         ----------
         values : array
-            One value for each entry, in the order of A as it was given: of ``data`` in scipy's csr, csc (of the canonical
-            matrix), of ``values()`` in PyTorch. Those on the plan's CUDA device are taken in order with the current stream.
+            One value for each entry, in the order of A as it was given: of ``data`` in scipy's csr and csc (of the
+            canonical matrix), of ``values()`` in PyTorch. Those on the plan's CUDA device are taken in order with the
+            current stream.
         """
         self._set(values)
         self._values = values

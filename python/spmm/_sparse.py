@@ -62,8 +62,8 @@ def _of_torch(a: Any) -> tuple:
         return a.shape, a.ccol_indices(), a.row_indices(), a.values(), True
     if layout == "sparse_bsr":
         import scipy.sparse
-        return _of_scipy(scipy.sparse.bsr_matrix(
-            (a.values().detach().cpu().numpy(), a.col_indices().cpu().numpy(), a.crow_indices().cpu().numpy()), shape=tuple(a.shape)))
+        arrays = (x.detach().cpu().numpy() for x in (a.values(), a.col_indices(), a.crow_indices()))
+        return _of_scipy(scipy.sparse.bsr_matrix(tuple(arrays), shape=tuple(a.shape)))
     raise TypeError(f"a matrix of layout {a.layout}: want sparse_csr, sparse_csc, sparse_coo, sparse_bsr or strided")
 
 

@@ -57,9 +57,10 @@ class _Graph(nn.Module):
         self._options = options
         self._last: Any = None
 
-    def _aggregate(self, x: torch.Tensor, edge_index: torch.Tensor, weight: Optional[torch.Tensor], **how: bool) -> torch.Tensor:
-        key = (edge_index, edge_index._version, weight, None if weight is None else weight._version, x.shape[0], x.dtype)
-        if self._last is None or any(a is not b and not (isinstance(a, int) and a == b) for a, b in zip(self._last[0], key)):
+    def _aggregate(self, x: torch.Tensor, edge_index: torch.Tensor, weight: Optional[torch.Tensor],
+                   **how: bool) -> torch.Tensor:
+        key = (edge_index, edge_index._version, weight, 0 if weight is None else weight._version, x.shape[0], x.dtype)
+        if self._last is None or not all(a is b or isinstance(a, int) and a == b for a, b in zip(self._last[0], key)):
             a = adjacency(edge_index, x.shape[0], weight, **how)
             if a.values().dtype != x.dtype:
                 a = torch.sparse_csr_tensor(a.crow_indices(), a.col_indices(), a.values().to(x.dtype), a.shape)
@@ -83,7 +84,8 @@ class GCNConv(_Graph):
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_weight: Optional[torch.Tensor] = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor,
+                edge_weight: Optional[torch.Tensor] = None) -> torch.Tensor:
         y = self._aggregate(self.lin(x), edge_index, edge_weight, loops=True, normalise=True)
         return y if self.bias is None else y + self.bias
 

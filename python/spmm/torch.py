@@ -112,7 +112,7 @@ def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     torch.Tensor
         C of M×n, on B's device.
     """
-    if values.requires_grad and torch.is_grad_enabled():  # what trains them may write them by .data, which is not counted
+    if values.requires_grad and torch.is_grad_enabled():  # training may write them by .data, which counts no version
         pattern._set = (lambda: None, 0)
     return _Multiply.apply(values, b, pattern._key)
 

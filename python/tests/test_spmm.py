@@ -1,10 +1,8 @@
 """Products against SciPy, on the CPU."""
 
-import os
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -25,7 +23,8 @@ def random(rows, cols, density=0.1, dtype=np.float32):
 def test_products(make, dtype, bound):
     a = random(70, 50, dtype=dtype)
     plan = spmm.prepare(make(a), "cpu")
-    for b in (rng.random((50, 9)), np.asfortranarray(rng.random((50, 9))), rng.random((50, 20))[:, ::2], rng.random((50, 0))):
+    for b in (rng.random((50, 9)), np.asfortranarray(rng.random((50, 9))), rng.random((50, 20))[:, ::2],
+              rng.random((50, 0))):
         b = b.astype(dtype) if b.flags.c_contiguous else b.astype(dtype, order="K")
         c = plan @ b
         assert c.dtype == dtype and np.abs(c - a @ b).max(initial=0) < bound
@@ -124,7 +123,8 @@ def test_refusals(error, words, f):
 
 
 @pytest.mark.parametrize("ptr,idx,words", [
-    ([0, 2, 1], [0, 1], "offset"), ([0, 1, 2], [0, 3], "column"), ([0, 1, 2], [0, -1], "column"), ([0, 2, 2], [1, 0], "comes after"),
+    ([0, 2, 1], [0, 1], "offset"), ([0, 1, 2], [0, 3], "column"), ([0, 1, 2], [0, -1], "column"),
+    ([0, 2, 2], [1, 0], "comes after"),
     (np.array([0, 1, 2], np.int64), np.array([0, 1 + (1 << 32)], np.int64), "at most"),
 ])
 def test_matrices_that_are_not_canonical(ptr, idx, words):
@@ -173,7 +173,7 @@ def test_cancel():
 
 
 def child(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=dict(os.environ))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
 def test_fork():
