@@ -139,16 +139,17 @@ def empty(like: Array, shape: tuple, type: int) -> Any:
     return numpy.empty(shape, dtype=name)
 
 
-def _raw_stream() -> Any:
-    """PyTorch's function that returns a device's current stream; the public one makes an object each time."""
+def raw_stream(device: int) -> int:
+    """The handle of PyTorch's current stream; the public function makes an object each time."""
     torch = sys.modules["torch"]
-    return getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda d: torch.cuda.current_stream(d).cuda_stream)
+    get = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return get(device) if get is not None else torch.cuda.current_stream(device).cuda_stream
 
 
 def stream(like: Array) -> int:
     """The handle of the current CUDA stream of the array's library; 0 is the default stream."""
     if like.kind == "torch":
-        return _raw_stream()(like.device)
+        return raw_stream(like.device)
     if like.kind == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream().ptr
     torch = sys.modules.get("torch")

@@ -22,17 +22,22 @@ class Pattern:
         A sparse_csr tensor.
     device : str, optional
         A device of spmm; that of a, if there is none.
+    rows : bool
+        Products are B·Aᵀ, of rows of B, as layers have them, in place of A·B.
     **options
         As for `spmm.prepare`.
     """
 
-    def __init__(self, a: torch.Tensor, device: Optional[str] = None, **options: Any) -> None:
+    def __init__(self, a: torch.Tensor, device: Optional[str] = None, rows: bool = False, **options: Any) -> None:
         if a.layout != torch.sparse_csr:
             raise TypeError(f"a pattern of layout {a.layout}: want sparse_csr")
         if device is None:
             device = f"cuda:{a.device.index or 0}" if a.is_cuda else "cpu"
-        self.shape = tuple(a.shape)
+        self.shape, self.by_rows = tuple(a.shape), rows
+        if rows:
+            options.update(right=True, transpose=True)
         self.plan = prepare(a, device, **options)
+        self._back: Optional[Plan] = None
         crow, col = a.crow_indices(), a.col_indices().long()
         self.rows = torch.repeat_interleave(torch.arange(a.shape[0], device=crow.device), crow.diff())
         self.cols = col
@@ -44,13 +49,28 @@ class Pattern:
         was, version = self._set
         if was() is values and version == values._version:
             return
-        self.plan.set_values(values.detach())
+        for plan in (self.plan, self._back):
+            if plan is not None:
+                plan._set(values)  # which keeps no reference to memory that may be a graph's
         self._set = (weakref.ref(values), values._version)
 
+    def product(self, values: torch.Tensor, b: torch.Tensor, transpose: bool, **epilogue: Any) -> torch.Tensor:
+        """A·B with these values, or Aᵀ·B; B·Aᵀ or B·A by rows."""
+        if transpose and self._back is None:
+            self._back, self._set = self.plan.T, (_none, 0)
+        self.set(values)
+        return (self._back if transpose else self.plan)(b, **epilogue)
+
     def sddmm(self, g: torch.Tensor, b: torch.Tensor, step: int = 1 << 20) -> torch.Tensor:
-        """The entries of G·Bᵀ where the pattern has some: some entries at a time, to bound the memory."""
+        """The entries of G·Bᵀ (by rows Gᵀ·B) where the pattern has some: some at a time, to bound the memory."""
+        if self.by_rows:
+            g, b = g.t(), b.t()
         parts = [(g[self.rows[i:i + step]] * b[self.cols[i:i + step]]).sum(1) for i in range(0, len(self.rows), step)]
         return torch.cat(parts) if parts else g.new_zeros(0)
+
+
+def _none() -> None:
+    """A reference to nothing."""
 
 
 _patterns: "weakref.WeakValueDictionary[int, Pattern]" = weakref.WeakValueDictionary()
@@ -63,9 +83,7 @@ def _register(p: Pattern) -> int:
 
 
 def _multiply(values: torch.Tensor, b: torch.Tensor, key: int, transpose: bool) -> torch.Tensor:
-    p = _patterns[key]
-    p.set(values)
-    return (p.plan.T if transpose else p.plan)(b)
+    return _patterns[key].product(values, b, transpose)
 
 
 # PyTorch compiles around the operator: it knows the result's shape only. Before 2.4 there is no such operator.
@@ -74,9 +92,17 @@ if hasattr(torch.library, "custom_op"):
 
     @_multiply_op.register_fake
     def _(values: torch.Tensor, b: torch.Tensor, key: int, transpose: bool) -> torch.Tensor:
-        return b.new_empty((_patterns[key].shape[1 if transpose else 0], b.shape[1]))
+        p = _patterns[key]
+        out = p.shape[1 if transpose else 0]
+        return b.new_empty((b.shape[0], out) if p.by_rows else (out, b.shape[1]))
 else:
     _multiply_op = _multiply
+
+
+def _operator() -> Callable:
+    """What multiplies: the operator while PyTorch compiles, else the function, which costs less time of the host."""
+    compiler = getattr(torch, "compiler", None)
+    return _multiply_op if compiler is not None and compiler.is_compiling() else _multiply
 
 
 class _Multiply(torch.autograd.Function):
@@ -84,19 +110,19 @@ class _Multiply(torch.autograd.Function):
     def forward(ctx: Any, values: torch.Tensor, b: torch.Tensor, key: int) -> torch.Tensor:
         ctx.save_for_backward(values, b)
         ctx.key = key
-        return _multiply_op(values, b, key, False)
+        return _operator()(values, b, key, False)
 
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> tuple:
         values, b = ctx.saved_tensors
         g = g.contiguous()
         dv = _patterns[ctx.key].sddmm(g, b).to(values.dtype) if ctx.needs_input_grad[0] else None
-        db = _multiply_op(values, g, ctx.key, True) if ctx.needs_input_grad[1] else None
+        db = _operator()(values, g, ctx.key, True) if ctx.needs_input_grad[1] else None
         return dv, db, None
 
 
 def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Computes A·B, with gradients of A's values and of B.
+    """Computes A·B, or B·Aᵀ with a pattern by rows, with gradients of A's values and of B.
 
     Parameters
     ----------
@@ -105,15 +131,17 @@ def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     values : torch.Tensor
         The nnz values of its entries, by rows.
     b : torch.Tensor
-        B of K×n.
+        B of K×n; n×K by rows.
 
     Returns
     -------
     torch.Tensor
-        C of M×n, on B's device.
+        C of M×n, on B's device; n×M by rows.
     """
-    if values.requires_grad and torch.is_grad_enabled():  # training may write them by .data, which counts no version
-        pattern._set = (lambda: None, 0)
+    if not (torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)):
+        return _operator()(values, b, pattern._key, False)
+    if values.requires_grad:  # training may write them by .data, which counts no version
+        pattern._set = (_none, 0)
     return _Multiply.apply(values, b, pattern._key)
 
 
@@ -164,14 +192,18 @@ class SparseLinear(nn.Module):
         """The pattern of W on the device of its values."""
         made = (self.values.device, self.values.dtype)
         if self._pattern is None or self._made != made:
-            self._pattern, self._made = Pattern(self.weight(), **self._options), made
+            self._pattern, self._made = Pattern(self.weight(), rows=True, **self._options), made
         return self._pattern
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         flat = x.reshape(-1, self.in_features)
-        y = mm(self.pattern(), self.values, flat.t()).t()
-        if self.bias is not None:
-            y = y + self.bias
+        p = self.pattern()
+        if not torch.is_grad_enabled() and _operator() is _multiply:  # the bias is added where the product is stored
+            y = p.product(self.values, flat, False, bias=self.bias)
+        else:
+            y = mm(p, self.values, flat)
+            if self.bias is not None:
+                y = y + self.bias
         return y.reshape(*x.shape[:-1], self.out_features)
 
     def extra_repr(self) -> str:

@@ -44,6 +44,22 @@ def test_gradients():
     assert torch.autograd.gradcheck(lambda v, b: st.mm(p, v, b), (v, b))
 
 
+def test_gradients_by_rows():
+    a = random(20, 15, torch.float64)
+    p = st.Pattern(a, rows=True)
+    v = a.values().clone().requires_grad_()
+    b = torch.rand(4, 15, dtype=torch.float64, requires_grad=True)
+    assert (st.mm(p, v, b) - b @ a.to_dense().t()).abs().max() < 1e-12
+    assert torch.autograd.gradcheck(lambda v, b: st.mm(p, v, b), (v, b))
+
+
+def test_transpose_has_the_last_values():
+    a = random(20, 15)
+    p, b, g = st.Pattern(a), torch.eye(15, requires_grad=True), torch.rand(20, 15)
+    st.mm(p, 3 * a.values(), b).backward(g)
+    assert (b.grad - 3 * a.to_dense().t() @ g).abs().max() < 1e-4
+
+
 def test_values_change_in_place():
     a = random(20, 15)
     p, v, b = st.Pattern(a), a.values().clone(), torch.eye(15)
@@ -60,6 +76,8 @@ def test_linear_and_state():
     ws = [net[0], net[2]]
     want = torch.nn.functional.linear(x, ws[0].weight().to_dense(), ws[0].bias).relu()
     want = torch.nn.functional.linear(want, ws[1].weight().to_dense(), ws[1].bias)
+    with torch.no_grad():
+        assert (net(x) - want).abs().max() < 1e-5
     assert (net(x) - want).abs().max() < 1e-5 and ws[0].values.numel() == 16 * 24 // 2
     other = st.sparsify(torch.nn.Sequential(torch.nn.Linear(16, 24), torch.nn.ReLU(), torch.nn.Linear(24, 8)), 0.75)
     other.load_state_dict(net.state_dict())
