@@ -34,6 +34,12 @@ type Options struct {
 	// number of columns, but the fastest format for a few columns may be slower than dense for hundreds. A program that
 	// needs both, and has memory for two copies of A, prepares two plans.
 	Cols int
+	// Uses is about how often the plan is multiplied. "auto" then takes the format for which packing and Uses products of
+	// Cols columns take the least time together, and looks at formats no longer than that pays. The choice then depends on
+	// how fast the host packs, and with it the order of sums. 0 means unknown: the fastest format is taken, and choosing
+	// is bounded: the formats pack a small sample, and at most three of them a quarter of A. Reproducible mode and Tune
+	// refuse Uses.
+	Uses int
 	// Transpose computes C = alpha·Aᵀ·B + beta·C. A is M×K and is given as it is; B is M×N and C is K×N. The host
 	// transposes A in time linear in its entries, rows and columns; a *formats.CSC, whose arrays are those of its
 	// transpose, is used as it is. PlanInfo and Packing then describe Aᵀ (Rows, Cols and Stats included), and Encode
@@ -45,7 +51,8 @@ type Options struct {
 	//
 	// The plan packs Aᵀ and computes Cᵀ: a row-major B is a column-major Bᵀ in the same memory. PlanInfo and Packing
 	// describe the packed matrix, except PlanInfo.Rows and Cols, and Encode returns it. Format dense reads a row-major B
-	// and C directly; other formats need one pass over the data on the device, unless B and C are column-major. Patterns
+	// and writes a row-major C directly, and so does nm for 2:4 matrices on CUDA devices of compute capability 9.0. Other
+	// formats need a pass over each of them on the device, which "auto" counts, unless B and C are column-major. Patterns
 	// and panels run along A's columns, the packed matrix's rows, and errors of formats number these: prune W for nm as
 	// nm.PruneDense(w.Transpose(), …).
 	Right bool
@@ -93,7 +100,8 @@ func (o Options) Validate() error {
 // work returns the work that the options ask for, validated, and the form of its matrix.
 func (o Options) work() (w work.Work, f work.Form, err error) {
 	w = work.Work{
-		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Right: o.Right, Tune: o.Tune,
+		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Right: o.Right, Uses: o.Uses,
+		Tune: o.Tune,
 	}
 	f = work.Form{Transpose: o.Transpose, Quantise: o.Quantise}
 	if w.P, err = o.precision(); err == nil {

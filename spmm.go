@@ -45,8 +45,11 @@ func (p *Plan) matrix() many.Matrix {
 // A matrix in another format is copied as it is where the device has a kernel for its packing. It is decoded and packed
 // again where o asks for another format, another precision, Tune or reproducible mode, or where no kernel multiplies
 // from it: a *formats.CSC, or with Options.Transpose any format but CSR.
+//
+// When ctx ends, Prepare returns its error at once. The host may still read a until the array that it was packing is
+// complete, so that a must not be changed after that error.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	w, err := o.resolve(a)
+	w, err := work.Abandon(ctx, func() (*work.Work, error) { return o.resolve(a) })
 	if err != nil {
 		return nil, err
 	}

@@ -33,8 +33,9 @@ type PlanInfo struct {
 	Quantised dtype.Type
 	// Stats are the matrix's bytes on the device and its work for each column of B.
 	Stats formats.Stats
-	// EncodeTime is how long packing on the host took, UploadTime the copy to the device.
-	EncodeTime, UploadTime time.Duration
+	// ChooseTime is how long choosing took, with formats that packed samples or refused the matrix, EncodeTime packing on
+	// the host, UploadTime the copy to the device. Together they are the time of Prepare.
+	ChooseTime, EncodeTime, UploadTime time.Duration
 	// Panels is the number of ranges of A's rows that stay in the host's memory and are copied to the device for each
 	// product, as Options.Memory may require; 0: all of A is on the device.
 	Panels int

@@ -201,7 +201,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`(?m)^(rate +).*$`), "${1}RATE"},
 	{regexp.MustCompile(`("(device|driver|version|commit|go|system|start)": )"[^"]*"`), "${1}NAME"},
 	{regexp.MustCompile(`("samples": )\[([-0-9.e+]+,?)+\]`), "${1}NUMBERS"},
-	{regexp.MustCompile(`("(batch|load_s|encode_s|upload_s|min|median|p90|attainable_us|memory|gather|compute|attained|gflops|gb_s|threads)": )[-0-9.e+]+`), "${1}NUMBER"},
+	{regexp.MustCompile(`("(batch|load_s|choose_s|encode_s|upload_s|min|median|p90|attainable_us|memory|gather|compute|attained|gflops|gb_s|threads)": )[-0-9.e+]+`), "${1}NUMBER"},
 }
 
 // samples is a list over several lines.

@@ -46,6 +46,7 @@ type report struct {
 	Group        *groupReport      `json:"group,omitempty"`   // where several devices take part
 	Skipped      []absentEntry     `json:"skipped,omitempty"` // backends that auto would have preferred
 	LoadS        float64           `json:"load_s"`
+	ChooseS      float64           `json:"choose_s"` // choosing the format, samples packed for it included
 	EncodeS      float64           `json:"encode_s"`
 	UploadS      float64           `json:"upload_s"`
 	Repeats      int               `json:"repeats"`
@@ -153,7 +154,8 @@ func newReport[T formats.Value, S oracle.Number](x setup, q *operands[T, S], pla
 		Precision: plan.Precision.String(), Mode: j.mode,
 		N: n, Alpha: j.alpha, Beta: j.beta, Epilogue: newEpilogueReport(j.epilogue, q.epilogue), Seed: j.seed, B: j.bFile,
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
-		LoadS: x.a.took.Seconds(), EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
+		LoadS: x.a.took.Seconds(), ChooseS: plan.ChooseTime.Seconds(), EncodeS: plan.EncodeTime.Seconds(),
+		UploadS: plan.UploadTime.Seconds(),
 		Repeats: len(ts.each), Batch: ts.batch, Clock: "device",
 		Time:         timeReport{Min: us(ts.quantile(0)), Median: us(ts.quantile(0.5)), P90: us(ts.quantile(0.9))},
 		AttainableUS: us(b.Time()),

@@ -116,12 +116,26 @@ func (r *Report) rows() [][]string {
 		if !x.Settled {
 			note = "not settled"
 		}
+		if x.Once {
+			note = fmt.Sprintf("over %d times the peers' best: measured once", slowPeer)
+		}
+		if x.Clamped {
+			note = strings.TrimPrefix(note+"; faster than the rates measured before", "; ")
+		}
 		out = append(out, append(row,
 			x.kernel(), number(x.Median), percent(x.spread(), 1), ratio(x.Median, best[x.product()]),
-			rate(x.GFLOPS()), rate(x.copied()), percent(x.Attained(), 0), x.BoundBy,
+			rate(x.GFLOPS()), rate(x.copied()), percent(x.Attained(), 0), x.bound(),
 			x.objects(), asked(x), ratio(x.AskedUS, x.Median), note))
 	}
 	return out
+}
+
+// bound says what bounds the product, and of memory by which measured rate.
+func (r *Result) bound() string {
+	if r.BoundBy == "memory" && r.ReadGBS > 0 {
+		return fmt.Sprintf("memory at %.0f GB/s", r.ReadGBS)
+	}
+	return r.BoundBy
 }
 
 // copied is the rate in GB/s at which bytes go where nothing is multiplied.
@@ -271,7 +285,8 @@ func (r *Report) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	c.Write([]string{
 		"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "way", "chosen", "variant", "split",
-		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "bound_by", "gflops", "bytes",
+		"median_us", "low_us", "high_us", "samples", "batch", "settled", "once", "attainable_us",
+		"clamped", "read_gb_s", "bound_by", "gflops", "bytes",
 		"encode_s", "asked_us", "error",
 	})
 	g := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
@@ -281,7 +296,9 @@ func (r *Report) CSV(w io.Writer) error {
 			x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
 			x.Backend, x.Format, x.Mode, x.Way, x.Chosen, x.Variant, x.Split,
 			g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
-			strconv.FormatBool(x.Settled), g(x.AttainableUS), x.BoundBy, g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10),
+			strconv.FormatBool(x.Settled), strconv.FormatBool(x.Once),
+			g(x.AttainableUS), strconv.FormatBool(x.Clamped), g(x.ReadGBS), x.BoundBy,
+			g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10),
 			g(x.EncodeS), g(x.AskedUS), x.Error,
 		})
 	}

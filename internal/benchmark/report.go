@@ -71,9 +71,14 @@ type Result struct {
 	Low          float64   `json:"low_us,omitempty"` // the median's interval at 95 %
 	High         float64   `json:"high_us,omitempty"`
 	Settled      bool      `json:"settled"`                 // the interval is as narrow as was asked for
+	Once         bool      `json:"once,omitempty"`          // an algorithm over 20 times slower than the peers' best
 	AttainableUS float64   `json:"attainable_us,omitempty"` // the least time by the device's measured rates
+	Clamped      bool      `json:"clamped,omitempty"`       // this run beat the measured rates, which were raised to it
+	ReadGBS      float64   `json:"read_gb_s,omitempty"`     // the measured rate by which memory counts
 	BoundBy      string    `json:"bound_by,omitempty"`      // memory, cache (reading rows of B) or arithmetic
 	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
+	ChooseS      float64   `json:"choose_s,omitempty"`      // choosing the format, samples packed for it included
+	UploadS      float64   `json:"upload_s,omitempty"`      // copying A to the device
 	EncodeS      float64   `json:"encode_s,omitempty"`      // packing on the host; of new values, the first call
 	Objects      *float64  `json:"heap_objects,omitempty"`  // that a chain makes on the heap
 	AskedUS      float64   `json:"asked_us,omitempty"`      // the time that a spec asks for: Limit

@@ -85,6 +85,8 @@ func servePeer(how string) {
 			fmt.Println(`{"us":0}`)
 		case r.Op == "run" && how == "host":
 			fmt.Println(`{"us":100}`)
+		case r.Op == "run" && how == "slow":
+			fmt.Printf(`{"us":%d,"clock":"device"}`+"\n", 100+2000*r.Algorithm)
 		case r.Op == "run":
 			fmt.Printf(`{"us":%d,"clock":"device"}`+"\n", 100*(r.Algorithm+1))
 		default:
@@ -235,6 +237,24 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// An algorithm that is far slower than the peers' best is measured once, and the others as often as ever.
+func TestSlowPeer(t *testing.T) {
+	t.Setenv(asPeer, "slow")
+	r, err := small(os.Args[0]).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Results {
+		slow := x.By() == "go two"
+		if x.Once != slow || slow && (len(x.Samples) != 1 || x.Median != 2100) || !slow && len(x.Samples) < leastSamples {
+			t.Errorf("%+v: want one sample of 2100 µs of go two, and at least %d of others", x, leastSamples)
+		}
+	}
+	if len(r.Results) != 3 {
+		t.Errorf("%d results, want 3", len(r.Results))
+	}
+}
+
 // A peer on the host has time to become quiet before another computes.
 func TestRest(t *testing.T) {
 	t.Setenv(asPeer, "host")
@@ -361,7 +381,7 @@ func TestWays(t *testing.T) {
 	s.Products[0].Formats = []string{"lanestream"}
 	s.Products[0].Ways = []Way{
 		{}, {Packed: 8}, {Calls: Recorded}, {Calls: Listed, Columns: []int{8}}, {Calls: Apart}, {Quantise: "s8"},
-		{Quantise: "e4m3", Packed: 8}, {Split: "rows"},
+		{Quantise: "e4m3", Packed: 8}, {Split: "rows"}, {Right: true},
 	}
 	r, err := s.Run(t.Context())
 	if err != nil {
@@ -376,8 +396,8 @@ func TestWays(t *testing.T) {
 			t.Errorf("%v: %s", x.Case, x.Error)
 		}
 	}
-	want := []string{"", "packed for 8", "recorded", "apart", "s8", "packed for 8, e4m3", "by rows"}
-	if !slices.Equal(ways, want) || len(r.Results) != 13 {
+	want := []string{"", "packed for 8", "recorded", "apart", "s8", "packed for 8, e4m3", "by rows", "X·Aᵀ"}
+	if !slices.Equal(ways, want) || len(r.Results) != 15 {
 		t.Errorf("%d results, ways %q, want %q", len(r.Results), ways, want)
 	}
 	s.Verify = func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {

@@ -25,6 +25,7 @@ type Turns struct {
 type contest struct {
 	entrant // nil if Error tells why
 	Result
+	least time.Duration // of one product while it was warmed
 }
 
 // fail keeps why there is no time, and returns errors that end the sweep.
@@ -61,7 +62,10 @@ func (t Turns) measure(ctx context.Context, all []*contest, progress func(part f
 			return err
 		}
 	}
-	live := living(all)
+	if err := sparePeers(ctx, all); err != nil {
+		return err
+	}
+	live := slices.DeleteFunc(living(all), func(c *contest) bool { return c.Once })
 	spent, limit := time.Duration(0), t.Limit*time.Duration(len(live))
 	for i := 0; len(live) > 0 && i < mostSamples; i++ {
 		if i >= leastSamples && (t.settled(live) || spent > limit) {
@@ -77,11 +81,36 @@ func (t Turns) measure(ctx context.Context, all []*contest, progress func(part f
 		}
 		progress(min(1, max(float64(i)/mostSamples, spent.Seconds()/max(1e-9, limit.Seconds()))))
 	}
-	for _, c := range living(live) {
+	for _, c := range living(all) {
 		c.Median = Median(c.Samples)
 		c.Low, c.High = Interval(c.Samples)
-		c.Settled = Spread(c.Samples) <= t.Interval
+		c.Settled = c.Once || Spread(c.Samples) <= t.Interval
 		if err := c.describe(ctx, &c.Result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slowPeer is how many times the time of the peers' best algorithm another takes that is measured only once.
+const slowPeer = 20
+
+// sparePeers measures the peers' algorithms once that are far slower than the best of them, and leaves them at that.
+func sparePeers(ctx context.Context, all []*contest) error {
+	peers := slices.DeleteFunc(living(all), func(c *contest) bool {
+		_, is := c.entrant.(*algorithm)
+		return !is
+	})
+	best := time.Duration(math.MaxInt64)
+	for _, c := range peers {
+		best = min(best, c.least)
+	}
+	for _, c := range peers {
+		if c.least/slowPeer <= best {
+			continue
+		}
+		c.Once, c.Batch = true, 1
+		if _, err := c.sample(ctx); err != nil {
 			return err
 		}
 	}
@@ -92,6 +121,7 @@ func (t Turns) measure(ctx context.Context, all []*contest, progress func(part f
 func (c *contest) warm(ctx context.Context) error {
 	c.Batch = 1
 	least := time.Duration(math.MaxInt64)
+	defer func() { c.least = least }()
 	for i := 0; i < warmups && c.entrant != nil; i++ {
 		took, _, err := c.again(ctx, c.Batch)
 		if err != nil {

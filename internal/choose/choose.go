@@ -8,7 +8,6 @@ package choose
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -35,6 +34,8 @@ type Candidate struct {
 	Why     string        // reads behind "because": the reason for its place
 	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
+	encode  time.Duration // of the whole matrix, estimated from a sample
+	packed  *work.Packed  // the whole matrix, if the sample was all of it and has the matrix's values
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
 	far     bool          // it is predicted to be far from the best
@@ -95,8 +96,8 @@ func Choose(ctx context.Context, d *device.Device, w *work.Work) ([]*Candidate, 
 		return nil, err
 	}
 	dropFar(cs)
-	sortByCost(cs)
-	return explain(cs, func(c *Candidate) string { return predicted(cs, c) }), nil
+	sortByCost(cs, w.Uses)
+	return explain(cs, func(c *Candidate) string { return predicted(cs, c) + forUses(c, w.Uses) }), nil
 }
 
 // explain sets why each candidate comes at its place.
@@ -158,37 +159,9 @@ func Micros(us float64) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
-// Those that cannot hold even that are Unlikely.
-func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
-	pr, err := newPredictor(ctx, d, w.A.CSR(), w.Cols)
-	if err != nil {
-		return err
-	}
-	s, err := w.A.Sampled()
-	if err != nil {
-		return err
-	}
-	for _, c := range cs {
-		c.cost = Unlikely
-		if w.Format == "" && c.hollow(w.A) {
-			continue
-		}
-		enc, stats, items, err := c.measure(ctx, w.A, s)
-		if errors.As(err, new(work.CannotHold)) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		_, c.cost = c.predict(d, pr, enc, stats, items)
-	}
-	return nil
-}
-
 // hollow tells whether nearly all value slots of a packed matrix would be empty: those of a graph would take gigabytes.
 func (c *Candidate) hollow(a *work.Matrix) bool {
-	const most = 256 // slots for an entry
+	const most = 64 // slots for an entry
 	rows, cols := a.Dims()
 	return c.Kernel.Slots != nil && c.Kernel.Slots(rows, cols)/most > a.NNZ()
 }
@@ -202,9 +175,10 @@ func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Pac
 		whole.Stats, whole.Items = s, items
 		enc = &whole
 	}
-	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()}
+	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, BCol: pr.Columns, CCol: pr.Columns, Caps: d.Caps()}
 	c.runs = c.Kernel.Runs(c.Variant, enc, q)
-	return pr.Time(c.Kernel.Name, c.runs, s, items)
+	b, t := pr.Time(c.Kernel.Name, c.runs, s, items)
+	return b, t + pr.Passes(c.runs)
 }
 
 // dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best:
@@ -228,6 +202,12 @@ func (c *Candidate) measure(ctx context.Context, a, s *work.Matrix) (*spec.Packe
 	e, err := c.Pack(ctx, s)
 	if err != nil {
 		return nil, formats.Stats{}, 0, err
+	}
+	c.encode = e.Took
+	if all, sampled := a.NNZ(), s.NNZ(); sampled < all {
+		c.encode = time.Duration(float64(e.Took) * float64(all) / float64(max(1, sampled)))
+	} else if e.Block == 0 && a.Kind() == dtype.Invalid { // a quantised sample has other scales
+		c.packed = e
 	}
 	stats, items := work.Scale(e.Data, s.NNZ(), a.NNZ())
 	return e.Data, stats, items, nil
@@ -265,19 +245,20 @@ func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *wor
 	if len(cs) < 2 {
 		return nil
 	}
-	pr, err := newPredictor(ctx, d, w.A.Encoded, w.Cols)
+	pr, err := newPredictor(ctx, d, w.A.Encoded, w)
 	if err != nil {
 		return err
 	}
 	for _, c := range cs {
 		_, c.cost = c.predict(d, pr, c.adopted.Data, c.adopted.Data.Stats, c.adopted.Data.Items)
 	}
-	sortByCost(cs)
+	sortByCost(cs, 0)
 	return nil
 }
 
-func sortByCost(cs []*Candidate) {
-	slices.SortStableFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) })
+// sortByCost sorts by predicted time; where the number of uses is known, by that of packing and all uses.
+func sortByCost(cs []*Candidate, uses int) {
+	slices.SortStableFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.total(uses), y.total(uses)) })
 }
 
 // Pack packs a matrix, or takes it as it comes: the one that the candidate was chosen for, or, of one that is not taken
@@ -289,12 +270,22 @@ func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, err
 	if c.adopted != nil {
 		return c.adopted, nil
 	}
+	if c.packed != nil && sameSize(a, c.packed.Matrix) {
+		return c.packed, nil
+	}
 	if c.Kernel.Measure != nil {
 		if _, _, err := c.measured(a.Encoded); err != nil {
 			return nil, err
 		}
 	}
-	return a.Pack(c.Kernel, c.Variant)
+	return work.Abandon(ctx, func() (*work.Packed, error) { return a.Pack(c.Kernel, c.Variant) })
+}
+
+// sameSize tells whether a is all of b, rather than some of its rows.
+func sameSize(a, b *work.Matrix) bool {
+	rows, _ := a.Dims()
+	all, _ := b.Dims()
+	return rows == all && a.NNZ() == b.NNZ()
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the

@@ -223,6 +223,7 @@ func (g *Plan) Describe() api.PlanInfo {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
 			whole.Stats = resident.AddStats(whole.Stats, p.Stats, g.all.NNZ)
+			whole.ChooseTime = max(whole.ChooseTime, p.ChooseTime)
 			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
@@ -25,6 +26,16 @@ func New(ctx context.Context, d *device.Device, a formats.Encoded, w work.Work, 
 // matrix comes in, and no other is asked for, it is taken as it is; else it is decoded and encoded anew. Prepare tries
 // the ways to multiply in turn, until one is not refused.
 func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
+	start := time.Now()
+	p, err := prepare(ctx, d, w)
+	if err != nil {
+		return nil, err
+	}
+	p.ChooseTime = max(0, time.Since(start)-p.EncodeTime-p.UploadTime)
+	return p, nil
+}
+
+func prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
 	if w.Tune {
 		return tune(ctx, d, w)
 	}

@@ -76,7 +76,9 @@ func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.
 // reproducibleWay is rows, or panels of a kind, as a way.
 func reproducibleWay(r *reproducible.Executor, w *work.Work, kind kernel.Kind, why string) way {
 	return way{
-		why: why, pack: func(context.Context) (*work.Packed, error) { return r.Pack(w, kind) },
+		why: why, pack: func(ctx context.Context) (*work.Packed, error) {
+			return work.Abandon(ctx, func() (*work.Packed, error) { return r.Pack(w, kind) })
+		},
 		executor: func(m *resident.Matrix) executor {
 			r.Take(m)
 			return r

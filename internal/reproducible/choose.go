@@ -159,7 +159,7 @@ func (r *Executor) predict(ctx context.Context, candidates []candidate, n int) (
 	if err != nil {
 		return nil, err
 	}
-	sample := work.Sample(r.source)
+	sample := work.Sample(r.source, work.LargeSample)
 	var times []time.Duration
 	for _, c := range candidates {
 		stats, err := r.stats(c, sample)

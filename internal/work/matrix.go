@@ -40,8 +40,11 @@ func (m *Matrix) Kind() dtype.Type {
 }
 
 // Sampled returns some rows of the matrix, for predictions: of a quantised one with other scales.
-func (m *Matrix) Sampled() (*Matrix, error) {
-	rows := Sample(m.CSR())
+func (m *Matrix) Sampled() (*Matrix, error) { return m.SampledTo(LargeSample) }
+
+// SampledTo is Sampled with about that many entries, or with the fewest that a group of rows has.
+func (m *Matrix) SampledTo(entries int64) (*Matrix, error) {
+	rows := Sample(m.CSR(), entries)
 	if m.quantised == nil {
 		return &Matrix{Encoded: rows, of: m.of}, nil
 	}

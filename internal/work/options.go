@@ -56,6 +56,10 @@ func (w *Work) Validate(f Form) error {
 		return fmt.Errorf("Options.Quantise: %v: want s8 or e4m3", f.Quantise)
 	case w.Cols < 0 || w.Cols > math.MaxInt32:
 		return fmt.Errorf("Options.Cols: %d: want 1 to %d, or 0, which means %d", w.Cols, math.MaxInt32, DefaultCols)
+	case w.Uses < 0:
+		return fmt.Errorf("Options.Uses: %d: want the number of products, or 0 if it is unknown", w.Uses)
+	case w.Uses > 0 && (w.P != 0 || w.Tune):
+		return errors.New("Options.Uses: it chooses the format in fast mode without Tune")
 	case quantised && w.validateQuantised(f) != nil:
 		return w.validateQuantised(f)
 	case whole && (f.Whole.Rows < 0 || f.Whole.NNZ < 0 || f.Whole.Segments < 0 || f.Whole.Offset < 0):

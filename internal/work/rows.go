@@ -44,15 +44,18 @@ func Distinct(a formats.Encoded) int64 {
 	return int64(math.Ceil(float64(first) / float64(all) * fetched))
 }
 
-// Sample returns groups of a's rows from all over it with enough entries to tell how formats pack it;
-// a itself if it has no more than that.
-func Sample(a formats.Sparse) formats.Sparse {
-	const (
-		group  = 256
-		enough = 1 << 17
-	)
+// LargeSample is how many entries tell how formats pack a matrix, SmallSample how many tell it roughly.
+const (
+	LargeSample = 1 << 17
+	SmallSample = 1 << 14
+)
+
+// Sample returns groups of a's rows from all over it with about that many entries; a itself if it has fewer than twice
+// as many.
+func Sample(a formats.Sparse, entries int64) formats.Sparse {
+	const group = 256
 	rows, _ := a.Dims()
-	step := int(a.NNZ() / enough)
+	step := int(a.NNZ() / max(1, entries))
 	if step < 2 || rows <= group {
 		return a
 	}

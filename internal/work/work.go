@@ -26,6 +26,7 @@ type Work struct {
 	// variant's own name has the matrix packed for it, and leaves the kernel to the problem. "" leaves both.
 	Variant string
 	Cols    int  // columns of B to choose for; 0: 128
+	Uses    int  // about how often the plan is multiplied; 0: unknown
 	Tune    bool // measure the packings that are predicted to be near the best, and remember the fastest
 	// P, unless 0, requests the product RFX-p of this p, or AutoP. Format then decides between rows (csr), panels
 	// shuffled as in tiledcsr, and panels (any other), where the device has a kernel for them.
