@@ -244,8 +244,9 @@ TESTS = $(GO) run ./tools/tests run $(if $(FRESH),-fresh)
 test: test-needs
 	$(TESTS) -lint -set test
 test-all: test-needs
-	tools/needs mpirun.mpich
+	tools/needs mpirun.mpich python3-torch
 	$(TESTS) -lint -set all
+	$(MAKE) --no-print-directory test-capi test-python
 test-%: test-needs
 	$(TESTS) $*
 
