@@ -96,7 +96,8 @@ uninstall:
 CAPI_LINK := -Wl,--gc-sections -Wl,--version-script=$(CURDIR)/capi/spmm.map -Wl,-soname,libspmm.so.1
 .PHONY: capi install-capi wheel test-capi test-python
 capi:
-	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' -o bin/capi/libspmm.so ./capi
+	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
+		-o bin/capi/libspmm.so ./capi
 	rm -f bin/capi/libspmm.h && cp capi/spmm.h bin/capi
 install-capi: capi
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include capi/spmm.h
@@ -116,7 +117,8 @@ test-capi:
 test-python: wheel
 	tools/needs python3-numpy python3-scipy python3-pytest
 	rm -rf bin/venv && /usr/bin/python3 -m venv --system-site-packages --without-pip bin/venv
-	python3 -m zipfile -e bin/wheel/*.whl $$(bin/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+	python3 -m zipfile -e bin/wheel/*.whl \
+		$$(bin/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 	cd bin/venv && bin/python -m pytest -q -p no:cacheprovider $(CURDIR)/python/tests
 
 # An archive of what install installs, with licences; a bill of materials; the page; the sources. The same commit gives

@@ -123,8 +123,8 @@ spmm_status spmm_plan_multiply(spmm_plan plan, int64_t n, double alpha, const sp
  * stream. It returns when the product is submitted, waits for nothing and records no event, and is legal while the
  * stream captures a graph. Work in two streams is in no order but the caller's. Memory must be at multiples of 4
  * bytes. */
-spmm_status spmm_plan_enqueue(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b, double beta,
-                              const spmm_dense *c, const spmm_epilogue *epilogue);
+spmm_status spmm_plan_enqueue(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b,
+                              double beta, const spmm_dense *c, const spmm_epilogue *epilogue);
 /* Loads the kernels and allocates the workspace of that product, and multiplies nothing: before a capture. */
 spmm_status spmm_plan_ready(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b, double beta,
                             const spmm_dense *c, const spmm_epilogue *epilogue);
