@@ -2,9 +2,9 @@
 // (quantise.go), in one launch.
 // Tile: a cluster has 16 columns of B, each of its CTAs every eighth 256 rows of them, a thread 16 rows of a column.
 // Data movement: elements go through registers; the first KEEP of a thread's 16 rows stay there while the cluster joins
-// the columns' ranges, others are read again. Residues are transposed in shared memory, so that the 16-byte chunks of
-// neighbouring columns are stored together.
-// Bound by: integer arithmetic, 5 instructions an element and modulus, and the latency of the steps.
+// the columns' ranges, others are read again. A thread stores its 16 bytes as they are; with its neighbour's they are a
+// sector.
+// Bound by: integer arithmetic, 5 instructions an element and modulus; with few columns by the latency of the steps.
 
 #define COLS 16
 #define DEPTH 128 // rows of B in a block
@@ -134,18 +134,8 @@ template <bool WIDE> __device__ __forceinline__ u32 residue(const Digits &q, con
     return (u32)(x - quotient * (int)m.m);
 }
 
-// store stores 16 bytes of each of a CTA's threads, transposed through an image of them in shared memory.
-__device__ __forceinline__ void store(uint4 (&image)[LOCAL], const u32 (&w)[4], uint4 *to, const Mine &me, u32 count) {
-    constexpr u32 SIZE = DEPTH / 16 * COLS; // of a block
-    u32 at = threadIdx.x % SIZE, block = threadIdx.x - at;
-    image[block + 8 * me.column + (me.chunk ^ (me.column & 7))] = make_uint4(w[0], w[1], w[2], w[3]);
-    __syncthreads();
-    if (at < count) to[at] = image[threadIdx.x];
-}
-
-// write_digits stores the digits of a CTA's elements for each of two places.
-__device__ __forceinline__ void write_digits(uint4 (*image)[LOCAL], char *to, size_t plane, const Digits (&q)[16],
-                                             const Mine &me, u32 count) {
+// write_digits stores the digits of a thread's elements for each of two places.
+__device__ __forceinline__ void write_digits(char *to, size_t plane, const Digits (&q)[16]) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         u32 w[4];
@@ -153,14 +143,14 @@ __device__ __forceinline__ void write_digits(uint4 (*image)[LOCAL], char *to, si
         for (int j = 0; j < 4; j++)
             w[j] = __byte_perm(__byte_perm(q[4 * j].lo, q[4 * j + 1].lo, i ? 0x0051 : 0x0040),
                                __byte_perm(q[4 * j + 2].lo, q[4 * j + 3].lo, i ? 0x0051 : 0x0040), 0x5410);
-        store(image[i], w, (uint4 *)(to + i * plane), me, count);
+        *(uint4 *)(to + i * plane) = make_uint4(w[0], w[1], w[2], w[3]);
     }
 }
 
-// write stores the residues of a CTA's elements for each modulus. The loop is not unrolled, so that the code is small.
+// write stores the residues of a thread's elements for each modulus. The loop is not unrolled, so that the code is
+// small.
 template <bool WIDE>
-__device__ __forceinline__ void write(uint4 (*image)[LOCAL], char *to, size_t plane, const Digits (&q)[16], u32 moduli,
-                                      const Mine &me, u32 count) {
+__device__ __forceinline__ void write(char *to, size_t plane, const Digits (&q)[16], u32 moduli) {
 #pragma unroll 1
     for (u32 i = 0; i < moduli; i++, to += plane) {
         Modulus m = moduli_table.of[i];
@@ -171,13 +161,13 @@ __device__ __forceinline__ void write(uint4 (*image)[LOCAL], char *to, size_t pl
                 d = residue<WIDE>(q[4 * j + 3], m);
             w[j] = __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
         }
-        store(image[i % 2], w, (uint4 *)to, me, count); // the other image may still be read
+        *(uint4 *)to = make_uint4(w[0], w[1], w[2], w[3]);
     }
 }
 
 // by_columns is the kernel for p = 47 (WIDE) or less.
 template <bool WIDE>
-__device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, u32 *q, const Params &p) {
+__device__ __forceinline__ void by_columns(const u32 *b, u32 *q, const Params &p) {
     Mine me(p);
     u32 kept[KEEP][16], blocks = (p.k + DEPTH - 1) / DEPTH,
         turns = (blocks + CLUSTER * BLOCKS - 1) / (CLUSTER * BLOCKS);
@@ -197,18 +187,17 @@ __device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, 
     int l = unit(r, p.bits);
     float scale, more;
     factors(r, p.bits, scale, more);
-    u32 first = blockIdx.y * COLS, chunks = min(COLS, p.ldq - first) * (DEPTH / 16);
     size_t plane = (size_t)blocks * p.ldq * DEPTH; // bytes of a modulus
     auto convert = [&](const u32 (&x)[16], u32 t) {
         Digits d[16];
 #pragma unroll
         for (int i = 0; i < 16; i++) d[i] = quantised<WIDE>(x[i], l, scale, more);
         u32 block = me.block + t * CLUSTER * BLOCKS;
-        char *to = (char *)(q + (size_t)(p.chunks + 1) * p.ldq) + ((size_t)block * p.ldq + first) * DEPTH;
-        u32 count = block < blocks ? chunks : 0;
-        __syncthreads(); // the images have been read
-        if (p.across == 0) write_digits(image, to, plane, d, me, count);
-        else write<WIDE>(image, to, plane, d, p.across, me, count);
+        if (block >= blocks || me.j >= p.ldq) return;
+        char *to = (char *)(q + (size_t)(p.chunks + 1) * p.ldq) + ((size_t)block * p.ldq + me.j) * DEPTH +
+                   16 * (me.chunk ^ (me.j & 7));
+        if (p.across == 0) write_digits(to, plane, d);
+        else write<WIDE>(to, plane, d, p.across);
     };
 #pragma unroll 1 // one copy of the code
     for (u32 t = 0; t < turns; t++) {
@@ -223,10 +212,9 @@ __device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, 
     cluster_sync(); // no CTA exits while others read its ranges
 }
 
-extern "C" __global__ void __launch_bounds__(LOCAL) __cluster_dims__(CLUSTER, 1, 1)
+extern "C" __global__ void __launch_bounds__(LOCAL, 3) __cluster_dims__(CLUSTER, 1, 1)
     quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
-    __shared__ uint4 image[2][LOCAL];
-    if (p.bits == 47) by_columns<true>(image, b, q, p);
-    else by_columns<false>(image, b, q, p);
+    if (p.bits == 47) by_columns<true>(b, q, p);
+    else by_columns<false>(b, q, p);
     launches_after();
 }

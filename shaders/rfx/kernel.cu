@@ -147,8 +147,8 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, c
 
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them,
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
-// fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count as
-// zero times zero.
+// fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count
+// as zero times anything.
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
                                         const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
