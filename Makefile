@@ -15,6 +15,9 @@
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
 #   make generate   compile the kernels whose blobs are stale, and write docs/kernels.md
 #   make install    the command, its manual and its completion, below PREFIX
+#   make capi       bin/capi: libspmm, the C library, with its header; make install-capi puts it below PREFIX
+#   make wheel      bin/wheel: the Python package, with that library inside
+#   make test-capi test-python   C and C++ programs with that library; the Python package
 #   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
 #   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
 #   make fuzz       every fuzz target, FUZZTIME each
@@ -88,6 +91,35 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/spmmrun $(SHARE)/man/man1/spmmrun.1 $(SHARE)/man/man1/spmmrun-*.1 \
 		$(SHARE)/bash-completion/completions/spmmrun $(SHARE)/zsh/site-functions/_spmmrun \
 		$(SHARE)/fish/vendor_completions.d/spmmrun.fish
+
+# The C library (capi/spmm.h), for pkg-config and CMake too; and the Python package, whose wheel has it inside.
+CAPI_LINK := -Wl,--gc-sections -Wl,--version-script=$(CURDIR)/capi/spmm.map -Wl,-soname,libspmm.so.1
+.PHONY: capi install-capi wheel test-capi test-python
+capi:
+	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
+		-o bin/capi/libspmm.so ./capi
+	rm -f bin/capi/libspmm.h && cp capi/spmm.h bin/capi
+install-capi: capi
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include capi/spmm.h
+	install -D -m 755 bin/capi/libspmm.so $(DESTDIR)$(PREFIX)/lib/libspmm.so.1
+	ln -sf libspmm.so.1 $(DESTDIR)$(PREFIX)/lib/libspmm.so
+	mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(or $(VERSION:v%=%),0.1.0)|' capi/spmm.pc.in \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/spmm.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/cmake/spmm capi/spmmConfig.cmake
+wheel: capi
+	rm -rf bin/wheel && python3 python/wheel.py bin/capi/libspmm.so '$(VERSION)' bin/wheel
+test-capi:
+	tools/needs pkg-config
+	$(MAKE) --no-print-directory install-capi DESTDIR= PREFIX=$(CURDIR)/bin/capi/root
+	SPMM_CAPI=$(CURDIR)/bin/capi/root $(GO) test -count=1 ./capi/...
+# The wheel in an empty environment that sees the distribution's NumPy, SciPy, pytest and, where it is there, PyTorch.
+test-python: wheel
+	tools/needs python3-numpy python3-scipy python3-pytest
+	rm -rf bin/venv && /usr/bin/python3 -m venv --system-site-packages --without-pip bin/venv
+	python3 -m zipfile -e bin/wheel/*.whl \
+		$$(bin/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+	cd bin/venv && bin/python -m pytest -q -p no:cacheprovider $(CURDIR)/python/tests
 
 # An archive of what install installs, with licences; a bill of materials; the page; the sources. The same commit gives
 # the same archives but for what the C compiler and Go's version decide. On another machine of another architecture too,
@@ -214,8 +246,9 @@ TESTS = $(GO) run ./tools/tests run $(if $(FRESH),-fresh)
 test: test-needs
 	$(TESTS) -lint -set test
 test-all: test-needs
-	tools/needs mpirun.mpich
+	tools/needs mpirun.mpich python3-torch
 	$(TESTS) -lint -set all
+	$(MAKE) --no-print-directory test-capi test-python
 test-%: test-needs
 	$(TESTS) $*
 

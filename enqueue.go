@@ -25,7 +25,8 @@ const OwnStream = backend.OwnStream
 // Enqueue may be called while the stream captures a graph, at best after Ready or a first product, so that no kernel is
 // loaded meanwhile. The graph then holds the addresses of the operands and of the plan's memory. Close of such a plan
 // frees nothing: Close of the device does. Graphs of one plan that were captured in one stream share their workspace,
-// so they must not run at the same time.
+// so they must not run at the same time. While any stream captures, Prepare, Run, Upload, Download, SetValues and Close
+// must not be called by any goroutine: they wait for the device, which ends a capture.
 //
 // ErrUnsupported: devices other than CUDA's, several devices, a matrix that is streamed from the host's memory. A plan
 // with AutoP, which reads B's ranges back, is refused too.

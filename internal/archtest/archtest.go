@@ -97,6 +97,7 @@ var Rules = append(planning(), []Rule{
 	{"tools/errors", []string{".", "backend/...", "formats/..."}},
 	{"tools/pictures", []string{"formats/...", "conformance", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
+	{"capi/...", []string{".", "backend/all", "formats"}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/...", "examples/internal/..."}},
 	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...",
 		"shaders/...", "internal/...", Self}},

@@ -80,8 +80,8 @@ func (s *Shared) close() {
 	}
 }
 
-// NewKept makes a launcher whose launches may be in a stream, or in a graph, at any time: buffers stay until Close. Each
-// buffer is at least twice as large as the one that it replaces.
+// NewKept makes a launcher whose launches may be in a stream, or in a graph, at any time: buffers stay until Close.
+// Each buffer is at least twice as large as the one that it replaces.
 func NewKept(d *device.Device) *Launcher {
 	l := New(d)
 	l.keeps = true

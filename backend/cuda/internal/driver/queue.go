@@ -106,8 +106,8 @@ func (q *Queue) Enqueue(handle uintptr) (captured bool, err error) {
 // WaitAll waits until all streams of the context are idle.
 func (q *Queue) WaitAll() error { return check(C.spmm_context_wait(q.c)) }
 
-// Relax lets this thread allocate memory and load code although some stream captures a graph, until the function that it
-// returns is called. The context must be current.
+// Relax lets this thread allocate memory and load code although some stream captures a graph, until the function
+// that it returns is called. The context must be current.
 func Relax() func() {
 	mode := C.CUstreamCaptureMode(C.CU_STREAM_CAPTURE_MODE_RELAXED)
 	C.cuThreadExchangeStreamCaptureMode(&mode)

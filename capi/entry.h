@@ -1,0 +1,10 @@
+/* What entry.c and the Go code share. */
+#ifndef SPMM_ENTRY_H
+#define SPMM_ENTRY_H
+
+#include "spmm.h"
+
+/* Keeps the message of the thread's last error. */
+void spmm_keep_error(const char *text, size_t n);
+
+#endif

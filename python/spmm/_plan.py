@@ -1,0 +1,386 @@
+"""Devices and plans."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import json
+import sys
+import threading
+import weakref
+from typing import Any, Optional, Union
+
+from . import _arrays, _lib, _sparse
+
+_byref = ct.byref
+ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "silu": 3}
+
+
+def _info(f: Any, handle: int) -> dict:
+    size = ct.c_size_t(4096)
+    while True:
+        had = size.value
+        buf = ct.create_string_buffer(had)
+        _lib.check(f(handle, buf, ct.byref(size)))
+        if size.value <= had:
+            return json.loads(buf.value)
+
+
+class Device:
+    """An opened device.
+
+    Parameters
+    ----------
+    name : str
+        "auto", "cuda", "cuda:1", "vulkan", "webgpu", "cpu", or a list as "cuda:0,1" of devices that multiply together.
+    """
+
+    def __init__(self, name: str = "auto") -> None:
+        h = ct.c_uint64()
+        _lib.check(_lib.device_open(name.encode(), ct.byref(h)))
+        self.handle = h.value
+        self.info = _info(_lib.device_info, self.handle)
+        self.cuda: Optional[int] = self.info["index"] if self.info["backend"] == "cuda" else None
+
+    def close(self) -> None:
+        """Frees the device with all plans on it."""
+        _lib.check(_lib.device_close(self.handle))
+
+    def __repr__(self) -> str:
+        return f"<spmm.Device {self.info['backend']}:{self.info['index']} {self.info['name']}>"
+
+
+_devices: dict = {}
+_opening = threading.Lock()
+
+
+def open(name: str = "auto") -> Device:
+    """Returns the device of that name, which is opened once and shared.
+
+    Parameters
+    ----------
+    name : str
+        See `Device`.
+    """
+    with _opening:
+        d = _devices.get(name)
+        if d is None:
+            d = _devices[name] = Device(name)
+        return d
+
+
+def prepare(a: Any, device: Union[str, Device] = "auto", **options: Any) -> "Plan":
+    """Packs a sparse matrix A for products with dense ones.
+
+    Parameters
+    ----------
+    a : matrix of scipy.sparse, torch (sparse_csr, csc, coo, bsr or strided), cupyx or numpy
+        A, of M×K elements of float16, bfloat16, float32 or float64. Zeros of a dense matrix are not entries. It is
+        copied; `Plan.T` needs a reference to it.
+    device : str or Device
+        Where to multiply.
+    format : str, optional
+        A format of the library, in place of the one that is predicted to be the fastest.
+    precision : str, optional
+        "float16", "bfloat16", "tf32", "float32" or "float64" in place of A's type. Sums are float32, or float64.
+    n : int, optional
+        The number of B's columns to choose the format for (rows, with right).
+    transpose, right : bool
+        Multiply with Aᵀ; compute B·A.
+    reproducible : bool, int or "auto"
+        The same bits on every device: True or a precision of 15, 23, 31 or 47 bits.
+    tune : bool
+        Measure formats and keep the fastest.
+    memory : int
+        Bytes of the device to use.
+    threshold, prune : float, optional
+        For a dense A: elements of at most this size become zeros; or this share of all, the smallest.
+    keep_zeros : bool
+        For a dense A: zeros are entries too.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        A is not canonical, or an option is wrong.
+    TypeError
+        A is of a type or has elements that are not taken.
+    spmm.Error
+        The device cannot multiply with A.
+    """
+    return Plan(a, device, **options)
+
+
+def _closed(handle: int, waiting: list = []) -> None:  # noqa: B006: one list for all
+    """Closes a plan; during a capture of PyTorch later, with the next."""
+    waiting.append(handle)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        return
+    while waiting:
+        _lib.plan_close(waiting.pop())
+
+
+class Plan:
+    """A sparse matrix that is ready to multiply; see `prepare`.
+
+    ``plan @ b`` is A·B, or with ``right=True`` ``b @ plan`` is B·A. B is an array of NumPy, or a tensor of PyTorch or
+    array of CuPy on the plan's CUDA device: its product is submitted to the library's current stream and not awaited.
+    """
+
+    __array_ufunc__ = None  # has NumPy leave b @ plan to __rmatmul__
+    __array_priority__ = 1000
+
+    def __init__(self, a: Any, device: Union[str, Device] = "auto", *, format: Optional[str] = None,
+                 precision: Optional[str] = None, n: int = 0, transpose: bool = False, right: bool = False,
+                 reproducible: Union[bool, int, str] = False, tune: bool = False, memory: int = 0,
+                 threshold: Optional[float] = None, prune: Optional[float] = None, keep_zeros: bool = False) -> None:
+        if not hasattr(a, "shape"):
+            import numpy
+            a = numpy.asarray(a)
+        if len(a.shape) != 2:
+            raise ValueError(f"a matrix of shape {tuple(a.shape)}: want two dimensions")
+        self.device = device if isinstance(device, Device) else open(device)
+        p = {False: 0, True: 23, "auto": -1}.get(reproducible, reproducible)
+        o = _lib.Options(format=format.encode() if format else None,
+                         precision=_arrays.type_of(precision) if precision else 0, transpose=transpose, right=right,
+                         reproducible=p, tune=tune, n=n, memory=memory)
+        self._handle, self.nnz = _sparse.prepare(self.device.handle, a, o, threshold, prune, keep_zeros)
+        self._finalizer = weakref.finalize(self, _closed, self._handle)
+        self._a = a
+        self._options = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
+                             reproducible=reproducible, tune=tune, memory=memory, threshold=threshold, prune=prune,
+                             keep_zeros=keep_zeros)
+        rows, cols = (int(x) for x in a.shape)
+        self.shape = (cols, rows) if transpose else (rows, cols)
+        self.right = right
+        self._in, self._out = self.shape if right else self.shape[::-1]
+        if self.nnz is None:
+            self.nnz = self.info["nnz"]
+        self._t: Optional[Plan] = None
+        self._kinds: dict = {}  # of products that need no check, see _again
+
+    @property
+    def info(self) -> dict:
+        """What was chosen: format, variant, why, precision, bytes, fill, prepare_seconds."""
+        return _info(_lib.plan_info, self._handle)
+
+    def explain(self) -> str:
+        """Says in words which format and kernel multiply, and why."""
+        i = self.info
+        return (f"{i['rows']}×{i['cols']}, {i['nnz']} entries, on {self.device!r}: format {i['format']}, "
+                f"kernel {i['variant']}, {i['precision']}, {i['bytes']} bytes. {i['why']}")
+
+    @property
+    def T(self) -> "Plan":
+        """The plan of Aᵀ, which is prepared once, when it is asked for first."""
+        if self._t is None:
+            t = Plan(self._a, self.device, **{**self._options, "transpose": not self._options["transpose"]})
+            t._t = weakref.proxy(self)
+            if getattr(self, "_values", None) is not None:
+                t._set(self._values)
+            self._t = t
+        return self._t
+
+    def close(self) -> None:
+        """Frees the plan. Later products raise `Closed`. Python's collector does so too."""
+        self._finalizer()
+
+    def __enter__(self) -> "Plan":
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+    def __matmul__(self, b: Any) -> Any:
+        if self.right:
+            raise TypeError("the plan is for a matrix on the right: b @ plan")
+        return self(b)
+
+    def __rmatmul__(self, b: Any) -> Any:
+        if not self.right:
+            raise TypeError("the plan is for a matrix on the left: plan @ b, or prepare(a, right=True)")
+        return self(b)
+
+    def __call__(self, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
+                 activation: Optional[str] = None, dtype: Any = None) -> Any:
+        """Computes act(alpha·A·B + beta·out + bias).
+
+        Parameters
+        ----------
+        b : array
+            B of K×n elements (n×K with right), or a vector of K. Memory of a CUDA device is used where it lies, unless
+            its rows and columns have gaps between elements, or it has 16 bits and begins inside a word of 4 bytes.
+        out : array, optional
+            C, in the kind of memory that B is in.
+        alpha, beta : float
+            beta needs out.
+        bias : array, optional
+            A vector of M elements, in the memory that B is in: one for each row of C, with right each column.
+        activation : "relu", "gelu" or "silu", optional
+        dtype : optional
+            The type of C, if there is no out; else B's.
+
+        Returns
+        -------
+        array
+            out, or a new array of B's kind, on its device.
+        """
+        return self._product(_lib.plan_enqueue, b, out, alpha, beta, bias, activation, dtype)
+
+    def ready(self, b: Any, *, out: Any = None, bias: Any = None, activation: Optional[str] = None,
+              dtype: Any = None) -> None:
+        """Loads kernels and allocates workspace for a product of CUDA memory, before a graph captures it.
+
+        Parameters
+        ----------
+        b, out, bias, activation, dtype
+            As for the product; nothing is multiplied.
+        """
+        self._product(_lib.plan_ready, b, out, 1.0, 0.0, bias, activation, dtype)
+
+    def _product(self, f: Any, b: Any, out: Any, alpha: float, beta: float, bias: Any, activation: Optional[str],
+                 dtype: Any) -> Any:
+        key = None
+        if bias is None and activation is None and beta == 0 and _arrays.is_torch(b) and b.is_cuda:
+            key = (b.shape, b.stride(), b.dtype, b.device, dtype)
+            if out is not None:
+                key += (out.shape, out.stride(), out.dtype, out.device) if _arrays.is_torch(out) else (type(out),)
+            if key in self._kinds:
+                result = self._again(f, self._kinds[key], alpha, b, out)
+                if result is not None:
+                    return result
+        x = _arrays.view(b)
+        vector = len(x.shape) == 1
+        if vector:
+            x = self._matrix(x)
+        if len(x.shape) != 2 or x.shape[1 if self.right else 0] != self._in:
+            want = f"n×{self._in}" if self.right else f"{self._in}×n"
+            raise ValueError(f"shapes do not fit: A is {self.shape[0]}×{self.shape[1]}, B has shape "
+                             f"{tuple(x.owner.shape)}; want {want}")
+        n = x.shape[0 if self.right else 1]
+        shape = (n, self._out) if self.right else (self._out, n)
+        if out is None and beta != 0:
+            raise ValueError("beta needs out, to which it adds")
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation {activation!r}: want 'relu', 'gelu' or 'silu'")
+        if x.device is not None:
+            self._check_device(x)
+        db, x = self._dense(x)
+        if out is None:
+            kind = _arrays.type_of(dtype) if dtype is not None else x.type
+            out = _arrays.empty(x, (self._out,) if vector else shape, kind)
+        y = _arrays.view(out)
+        if vector and y.shape == (self._out,):
+            y = self._matrix(y)
+        if y.shape != shape:
+            raise ValueError(f"shapes do not fit: out has shape {tuple(y.shape)}; want {shape}")
+        if y.device != x.device:
+            raise ValueError("out must be in the memory that B is in")
+        dc, z = self._dense(y)
+        e, keep = self._epilogue(bias, activation, x)
+        if x.device is None:
+            _lib.check(_lib.plan_multiply(self._handle, n, alpha, ct.byref(db), beta, ct.byref(dc), e))
+        else:
+            _lib.check(f(self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e))
+        if z.owner is not y.owner:
+            _assign(y.owner, z.owner)
+        elif key is not None and x.owner is b:
+            if len(self._kinds) >= 256:
+                self._kinds.clear()
+            self._kinds[key] = n, x.device, tuple(out.shape), out.dtype, db.ld, db.type, db.column_major, dc.ld, dc.type, \
+                dc.column_major
+        del keep
+        return out
+
+    def _again(self, f: Any, kind: tuple, alpha: float, b: Any, out: Any) -> Any:
+        """A product of tensors that lie as those of one before, which was checked; None if they must be copied."""
+        n, device, shape, dtype, ldb, tb, cb, ldc, tc, cc = kind
+        if out is None:
+            out = b.new_empty(shape, dtype=dtype)
+        at, to = b.data_ptr(), out.data_ptr()
+        if at % 4 or to % 4:
+            return None
+        db, dc = _lib.Dense(at, ldb, tb, cb), _lib.Dense(to, ldc, tc, cc)
+        _lib.check(f(self._handle, _arrays.raw_stream(device), n, alpha, _byref(db), 0.0, _byref(dc), None))
+        return out
+
+    def _matrix(self, v: _arrays.Array) -> _arrays.Array:
+        """A vector as a column, or with A on the right as a row."""
+        n, s = v.shape[0], v.strides[0]
+        if self.right:
+            return v._replace(shape=(1, n), strides=(n, s))
+        return v._replace(shape=(n, 1), strides=(s, 1))
+
+    def _check_device(self, x: _arrays.Array) -> None:
+        if self.device.cuda != x.device:
+            raise ValueError(f"B is on cuda:{x.device}, and A on {self.device!r}: prepare A on 'cuda:{x.device}'")
+
+    @staticmethod
+    def _dense(a: _arrays.Array) -> tuple:
+        """A matrix as the library takes it, and what owns its memory: a copy if it cannot be used as it lies."""
+        lies = _arrays.layout(a.shape, a.strides)
+        if lies is None or a.device is not None and a.address % 4 and 0 not in a.shape:
+            a = _arrays.contiguous(a)._replace(shape=a.shape, strides=(a.shape[1], 1))
+            lies = _arrays.layout(a.shape, a.strides)
+        return _lib.Dense(a.address, lies[0], a.type, lies[1]), a
+
+    def _epilogue(self, bias: Any, activation: Optional[str], x: _arrays.Array) -> tuple:
+        if bias is None and not ACTIVATIONS[activation]:
+            return None, None
+        e = _lib.Epilogue(activation=ACTIVATIONS[activation])
+        v = None
+        if bias is not None:
+            v = _arrays.view(bias)
+            if v.device != x.device:
+                raise ValueError("the bias must be in the memory that B is in")
+            if v.shape != (self._out,):
+                raise ValueError(f"shapes do not fit: the bias has shape {tuple(v.shape)}; want ({self._out},)")
+            if v.strides[0] != 1 and self._out > 1 or v.device is not None and v.address % 4:
+                v = _arrays.contiguous(v)
+            e.bias, e.bias_type, e.bias_of_rows = v.address, v.type, not self.right
+        return ct.byref(e), (e, v)
+
+    def set_values(self, values: Any) -> None:
+        """Replaces the values of A's entries; the pattern stays.
+
+        Parameters
+        ----------
+        values : array
+            One value for each entry, in the order of A as it was given: of ``data`` in scipy's csr and csc (of the
+            canonical matrix), of ``values()`` in PyTorch. Those on the plan's CUDA device are taken in order with the
+            current stream.
+        """
+        self._set(values)
+        self._values = values
+        if isinstance(self._t, Plan):
+            self._t._set(values)
+
+    def _set(self, values: Any) -> None:
+        if _arrays.is_torch(values):
+            values = values.detach()
+            if self.device.cuda is not None and not values.is_cuda:
+                values = values.to(f"cuda:{self.device.cuda}")
+        v = _arrays.view(values)
+        if len(v.shape) != 1:
+            raise ValueError(f"values of shape {tuple(v.shape)}: want ({self.nnz},)")
+        if v.shape[0] > 1 and v.strides[0] != 1 or v.device is not None and v.address % 4:
+            v = _arrays.contiguous(v)
+        if v.device is None:
+            _lib.check(_lib.plan_set_values(self._handle, v.shape[0], v.address, v.type))
+        else:
+            self._check_device(v)
+            _lib.check(_lib.plan_enqueue_values(self._handle, _arrays.stream(v), v.shape[0], v.address, v.type))
+
+    def __repr__(self) -> str:
+        return f"<spmm.Plan {self.shape[0]}×{self.shape[1]}, {self.nnz} entries, on {self.device!r}>"
+
+
+def _assign(to: Any, source: Any) -> None:
+    """Copies between arrays of one kind."""
+    if _arrays.is_torch(to):
+        to.copy_(source.view(to.shape))
+    else:
+        to[...] = source.reshape(to.shape)

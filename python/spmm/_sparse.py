@@ -1,0 +1,113 @@
+"""Matrices to prepare: what scipy.sparse, PyTorch, CuPy and dense arrays hold, in the host's memory."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from typing import Any, Optional
+
+from . import _arrays, _lib
+
+
+def prepare(device: int, a: Any, options: _lib.Options, threshold: Optional[float], prune: Optional[float],
+            keep_zeros: bool) -> tuple:
+    """Prepares a matrix, and returns the plan's handle and the number of entries, None if that is dense."""
+    if threshold is not None or prune is not None:
+        a = _sparsified(a, threshold, prune)
+    handle = ct.c_uint64()
+    if _arrays.is_torch(a) and str(a.layout) != "torch.strided":
+        n = _csr(device, options, handle, *_of_torch(a))
+    elif hasattr(a, "tocsr"):
+        n = _csr(device, options, handle, *_of_scipy(a))
+    else:
+        n = None
+        _dense(device, options, handle, a, keep_zeros)
+    return handle.value, n
+
+
+def _sparsified(a: Any, threshold: Optional[float], prune: Optional[float]) -> Any:
+    """A dense matrix whose elements up to a threshold are zeros; or the smallest, that share of all."""
+    if threshold is not None and prune is not None:
+        raise ValueError("threshold and prune: give one")
+    if hasattr(a, "tocsr") or _arrays.is_torch(a) and str(a.layout) != "torch.strided":
+        raise TypeError("threshold and prune are for dense matrices")
+    if prune is not None and not 0 <= prune < 1:
+        raise ValueError(f"prune={prune}: want the share of elements that become zeros, from 0 to below 1")
+    torch = _arrays.is_torch(a)
+    if torch:
+        a = a.detach()
+        size = a.abs()
+        if prune is not None:
+            k = int(prune * a.numel())
+            threshold = float(size.flatten().float().kthvalue(k).values) if k else -1.0
+        return a.masked_fill(size <= threshold, 0)
+    import numpy
+    a = numpy.array(a)
+    size = abs(a)
+    if prune is not None:
+        k = int(prune * a.size)
+        threshold = numpy.partition(size, k - 1, axis=None)[k - 1] if k else -1.0
+    a[size <= threshold] = 0
+    return a
+
+
+def _of_torch(a: Any) -> tuple:
+    """Shape, offsets, indices, values and whether they are by columns."""
+    layout = str(a.layout).rpartition(".")[2]
+    if layout == "sparse_coo":
+        a = a.coalesce().to_sparse_csr()
+        layout = "sparse_csr"
+    if layout == "sparse_csr":
+        return a.shape, a.crow_indices(), a.col_indices(), a.values(), False
+    if layout == "sparse_csc":
+        return a.shape, a.ccol_indices(), a.row_indices(), a.values(), True
+    if layout == "sparse_bsr":
+        import scipy.sparse
+        arrays = (x.detach().cpu().numpy() for x in (a.values(), a.col_indices(), a.crow_indices()))
+        return _of_scipy(scipy.sparse.bsr_matrix(tuple(arrays), shape=tuple(a.shape)))
+    raise TypeError(f"a matrix of layout {a.layout}: want sparse_csr, sparse_csc, sparse_coo, sparse_bsr or strided")
+
+
+def _of_scipy(a: Any) -> tuple:
+    if hasattr(a, "get") and "cupy" in type(a).__module__:
+        a = a.get()
+    if a.format not in ("csr", "csc"):
+        a = a.tocsr()
+    if not a.has_canonical_format:
+        a = a.copy()
+        a.sum_duplicates()
+    return a.shape, a.indptr, a.indices, a.data, a.format == "csc"
+
+
+def _host(x: Any) -> _arrays.Array:
+    """A contiguous vector in the host's memory. Integers become float32 if they are values, see _csr."""
+    if _arrays.is_torch(x):
+        return _arrays.view(x.detach().cpu().contiguous())
+    import numpy
+    return _arrays.view(numpy.ascontiguousarray(x))
+
+
+def _csr(device: int, options: _lib.Options, handle: ct.c_uint64, shape: tuple, ptr: Any, idx: Any, val: Any,
+         by_columns: bool) -> int:
+    if not _arrays.is_torch(val) and val.dtype.kind in "biu":
+        val = val.astype("float32")
+    p, i, v = _host(ptr), _host(idx), _host(val)
+    a = _lib.CSR(rows=shape[0], cols=shape[1], nnz=v.shape[0], row_ptr=p.address, col_idx=i.address, values=v.address,
+                 row_ptr_type=p.type, col_idx_type=i.type, type=v.type, by_columns=by_columns)
+    _lib.check(_lib.plan_csr(device, ct.byref(a), ct.byref(options), ct.byref(handle)))
+    return v.shape[0]
+
+
+def _dense(device: int, options: _lib.Options, handle: ct.c_uint64, a: Any, keep_zeros: bool) -> None:
+    if _arrays.is_torch(a):
+        a = a.detach().cpu()
+    elif _arrays.is_cupy(a):
+        a = a.get()
+    v = _arrays.view(a)
+    if len(v.shape) != 2:
+        raise ValueError(f"a matrix of shape {v.shape}: want two dimensions")
+    lies = _arrays.layout(v.shape, v.strides)
+    if lies is None:
+        v = _arrays.contiguous(v)
+        lies = _arrays.layout(v.shape, v.strides)
+    d = _lib.Dense(data=v.address, ld=lies[0], type=v.type, column_major=lies[1])
+    _lib.check(_lib.plan_dense(device, *v.shape, ct.byref(d), not keep_zeros, ct.byref(options), ct.byref(handle)))

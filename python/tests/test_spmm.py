@@ -1,0 +1,206 @@
+"""Products against SciPy, on the CPU."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import spmm
+
+rng = np.random.default_rng(1)
+
+
+def random(rows, cols, density=0.1, dtype=np.float32):
+    return sp.random(rows, cols, density, format="csr", dtype=dtype, random_state=2)
+
+
+@pytest.mark.parametrize("dtype,bound", [(np.float32, 1e-5), (np.float64, 1e-13)])
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.bsr_matrix, lambda a: a.toarray(),
+                                  lambda a: np.asfortranarray(a.toarray())])
+def test_products(make, dtype, bound):
+    a = random(70, 50, dtype=dtype)
+    plan = spmm.prepare(make(a), "cpu")
+    for b in (rng.random((50, 9)), np.asfortranarray(rng.random((50, 9))), rng.random((50, 20))[:, ::2],
+              rng.random((50, 0))):
+        b = b.astype(dtype) if b.flags.c_contiguous else b.astype(dtype, order="K")
+        c = plan @ b
+        assert c.dtype == dtype and np.abs(c - a @ b).max(initial=0) < bound
+    v = rng.random(50).astype(dtype)
+    assert (plan @ v).shape == (70,) and np.abs(plan @ v - a @ v).max() < bound
+    assert np.abs(plan.T @ np.ones(70, dtype) - a.T @ np.ones(70)).max() < 70 * bound
+
+
+def test_float16():
+    a = random(40, 30)
+    b = rng.random((30, 8)).astype(np.float16)
+    c = spmm.prepare(a, "cpu", precision="float16")(b, dtype="float32")
+    assert c.dtype == np.float32 and np.abs(c - a @ b.astype(np.float32)).max() < 1e-2
+
+
+def test_right():
+    a = random(40, 30)
+    plan = spmm.prepare(a, "cpu", right=True)
+    b = rng.random((7, 40)).astype(np.float32)
+    assert np.abs(b @ plan - b @ a.toarray()).max() < 1e-5
+    assert np.abs(b[0] @ plan - b[0] @ a.toarray()).max() < 1e-5
+    bias = rng.random(30).astype(np.float32)
+    assert np.abs(plan(b, bias=bias) - (b @ a.toarray() + bias)).max() < 1e-5
+    with pytest.raises(TypeError, match="right"):
+        plan @ b
+
+
+def test_epilogue_and_out():
+    a = random(40, 30)
+    plan = spmm.prepare(a, "cpu")
+    b, bias = rng.random((30, 5)).astype(np.float32) - 0.5, rng.random(40).astype(np.float32) - 0.5
+    for out in (np.ones((40, 5), np.float32), np.ones((5, 40), np.float32).T, np.ones((40, 10), np.float32)[:, ::2]):
+        want = np.maximum(2 * (a @ b) + 3 * out + bias[:, None], 0)
+        assert plan(b, out=out, alpha=2, beta=3, bias=bias, activation="relu") is out
+        assert np.abs(out - want).max() < 1e-5
+
+
+def test_set_values():
+    for make in (sp.csr_matrix, sp.csc_matrix):
+        a = make(random(40, 30))
+        plan = spmm.prepare(a, "cpu")
+        t, b = plan.T, np.eye(30, dtype=np.float32)
+        for _ in range(2):
+            a = a.copy()
+            a.data = rng.random(a.nnz).astype(np.float32)
+            plan.set_values(a.data)
+            assert np.abs(plan @ b - a.toarray()).max() < 1e-6
+            assert np.abs(t @ np.eye(40, dtype=np.float32) - a.toarray().T).max() < 1e-6
+
+
+def test_reproducible():
+    a, b = random(60, 60), rng.random((60, 4)).astype(np.float32)
+    first = spmm.prepare(a, "cpu", reproducible=True) @ b
+    assert np.array_equal(first, spmm.prepare(sp.csc_matrix(a), "cpu", reproducible=True) @ b)
+    assert np.abs(first - a @ b).max() < 1e-4
+
+
+def test_threshold_and_prune():
+    d = rng.random((20, 20)).astype(np.float32)
+    assert spmm.prepare(d, "cpu", threshold=0.5).nnz == (d > 0.5).sum()
+    assert spmm.prepare(d, "cpu", prune=0.75).nnz == 100
+    with pytest.raises(ValueError, match="prune=2"):
+        spmm.prepare(d, "cpu", prune=2)
+
+
+def test_duplicates_are_summed():
+    a = sp.csr_matrix((np.ones(4, np.float32), ([0, 0, 0, 1], [2, 0, 2, 1])), (2, 3))
+    a = sp.csr_matrix((np.array([1, 2, 3], np.float32), np.array([2, 0, 2]), np.array([0, 3])), (1, 3))
+    assert (spmm.prepare(a, "cpu") @ np.eye(3, dtype=np.float32)).tolist() == [[2, 0, 4]]
+
+
+def test_explain():
+    plan = spmm.prepare(random(20, 20), "cpu", format="csr")
+    assert "format csr" in plan.explain() and plan.info["nnz"] == 40 and "20×20" in repr(plan)
+
+
+@pytest.mark.parametrize("error,words,f", [
+    (ValueError, "want 30×n", lambda p: p @ np.ones((31, 2), np.float32)),
+    (ValueError, "want \\(40, 2\\)", lambda p: p(np.ones((30, 2), np.float32), out=np.ones((41, 2), np.float32))),
+    (ValueError, "beta needs out", lambda p: p(np.ones((30, 2), np.float32), beta=1)),
+    (ValueError, "activation", lambda p: p(np.ones((30, 2), np.float32), activation="tan")),
+    (ValueError, "the bias has shape", lambda p: p(np.ones((30, 2), np.float32), bias=np.ones(30, np.float32))),
+    (TypeError, "complex64", lambda p: p @ np.ones((30, 2), np.complex64)),
+    (TypeError, "integers", lambda p: p @ np.ones((30, 2), np.int32)),
+    (ValueError, "entries", lambda p: p.set_values(np.ones(3, np.float32))),
+    (TypeError, "prepare\\(a, right=True\\)", lambda p: np.ones((2, 40), np.float32) @ p),
+    (ValueError, "format", lambda p: spmm.prepare(random(4, 4), "cpu", format="no")),
+    (spmm.Unavailable, "device 7", lambda p: spmm.prepare(random(4, 4), "cpu:7")),
+    (ValueError, "two dimensions", lambda p: spmm.prepare(np.ones(4, np.float32), "cpu")),
+])
+def test_refusals(error, words, f):
+    plan = spmm.prepare(random(40, 30), "cpu")
+    with pytest.raises(error, match=words):
+        f(plan)
+    assert (plan @ np.ones((30, 2), np.float32)).shape == (40, 2)
+
+
+@pytest.mark.parametrize("ptr,idx,words", [
+    ([0, 2, 1], [0, 1], "offset"), ([0, 1, 2], [0, 3], "column"), ([0, 1, 2], [0, -1], "column"),
+    ([0, 2, 2], [1, 0], "comes after"),
+    (np.array([0, 1, 2], np.int64), np.array([0, 1 + (1 << 32)], np.int64), "at most"),
+])
+def test_matrices_that_are_not_canonical(ptr, idx, words):
+    class Raw:
+        shape, format, has_canonical_format = (2, 3), "csr", True
+        indptr, indices, data = np.asarray(ptr), np.asarray(idx), np.ones(2, np.float32)
+
+        def tocsr(self):
+            return self
+
+    with pytest.raises(ValueError, match=words):
+        spmm.prepare(Raw(), "cpu")
+
+
+def test_closed():
+    with spmm.prepare(random(40, 30), "cpu") as plan:
+        pass
+    with pytest.raises(spmm.Closed):
+        plan @ np.ones((30, 2), np.float32)
+    plan.close()
+
+
+def test_threads():
+    a = random(200, 200)
+    plan, bad = spmm.prepare(a, "cpu"), []
+
+    def work(seed):
+        b = np.random.default_rng(seed).random((200, 8)).astype(np.float32)
+        for _ in range(20):
+            if np.abs(plan @ b - a @ b).max() > 1e-4:
+                bad.append(seed)
+
+    ts = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    [t.start() for t in ts]
+    [t.join() for t in ts]
+    assert not bad
+
+
+def test_cancel():
+    a = random(3000, 3000, 0.2)
+    plan, b = spmm.prepare(a, "cpu"), np.ones((3000, 4000), np.float32)
+    threading.Timer(0.05, spmm.cancel).start()
+    with pytest.raises(spmm.Cancelled):
+        for _ in range(100):
+            plan @ b
+
+
+def child(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_fork():
+    r = child("""
+import os, numpy, spmm
+d = spmm.open("cpu")
+if os.fork() == 0:
+    try:
+        spmm.prepare(numpy.eye(3), d)
+    except spmm.Error as e:
+        os._exit(7 if "forked" in str(e) else 1)
+    os._exit(2)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
+""")
+    assert r.stdout == "3.0\n", r.stderr
+
+
+def test_keyboard_interrupt():
+    r = child("""
+import os, signal, threading, numpy, spmm
+p = spmm.prepare(numpy.eye(300), "cpu")
+threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        p @ numpy.ones((300, 64))
+except KeyboardInterrupt:
+    print((p @ numpy.ones(300)).sum())
+""")
+    assert r.stdout == "300.0\n", r.stderr
