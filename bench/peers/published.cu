@@ -1,8 +1,9 @@
-// A peer of spmmrun bench: a kernel for f32 that its authors published, from a checkout that the user has. One of
-// RODE, SPUTNIK and GESPMM is defined. published.sh builds it, and says which commit it is for.
+// A peer of spmmrun bench: a kernel that its authors published, from a checkout that the user has. One of RODE,
+// SPUTNIK, GESPMM and FLASHSPARSE is defined. published.sh builds it, and says which commit it is for.
 //
 // A is in CSR. Preparing it is timed on the host; launches are recorded as a CUDA graph.
 
+#include <cstring>
 #include <numeric>
 
 #include "device.cuh"
@@ -143,13 +144,99 @@ static std::vector<Way> published(const Product &, Operands a) {
 }
 #endif
 
+#ifdef FLASHSPARSE
+// Shi, Li, Xu and others: FlashSparse: Minimizing Computation Redundancy for Fast Sparse Matrix Multiplications on
+// Tensor Cores, PPoPP 2025. In tf32, with windows of 8 rows and blocks of 4 columns.
+#include "FlashSparse/SpMM/src/spmmKernel.cu"
+
+static const char *const peerName = "flashsparse", *const peerPrecision = "tf32";
+
+// Windows are groups of 8 rows with the columns that any of them has. Each block of 4 such columns has its values row
+// by row, the last one with as many columns as are left. Parts are up to `most` blocks of a window.
+struct Windows {
+    static constexpr int height = 8, width = 4;
+    std::vector<int> starts{0}, columns, window, shared;
+    std::vector<float> values;
+    bool empty = false; // some window has no entries
+
+    Windows(const Product &p, int most) {
+        for (int first = 0, w = 0; first < p.m; first += height, w++) {
+            const int last = std::min<int>(first + height, p.m), begin = columns.size();
+            columns.insert(columns.end(), p.columns.begin() + p.starts[first], p.columns.begin() + p.starts[last]);
+            std::sort(columns.begin() + begin, columns.end());
+            columns.erase(std::unique(columns.begin() + begin, columns.end()), columns.end());
+            const int count = columns.size() - begin;
+            const size_t base = values.size();
+            values.resize(base + (size_t)count * height);
+            for (int i = first; i < last; i++)
+                for (int e = p.starts[i]; e < p.starts[i + 1]; e++) {
+                    const int at = std::lower_bound(columns.begin() + begin, columns.end(), p.columns[e]) -
+                        columns.begin() - begin;
+                    const int block = at / width, wide = std::min(width, count - block * width);
+                    values[base + (size_t)block * height * width + (i - first) * wide + at % width] = p.values[e];
+                }
+            const int longest = most * width;
+            empty = empty || count == 0;
+            for (int at = 0; at == 0 || at < count; at += longest) {
+                starts.push_back(starts.back() + std::min(longest, count - at));
+                window.push_back(w), shared.push_back(count > longest);
+            }
+        }
+    }
+};
+
+static std::vector<Way> published(const Product &p, Operands a) {
+    if (a->n % 16) throw std::runtime_error("columns in multiples of 16 alone");
+    std::vector<Way> ways;
+    for (int most : {1 << 20, 32}) { // whole windows, and balanced parts
+        Clock clock;
+        Windows w(p, most);
+        const double took = clock.us();
+        auto starts = copy(w.starts), columns = copy(w.columns), window = copy(w.window), shared = copy(w.shared);
+        auto values = copy(w.values);
+        const int parts = w.window.size(), n = a->n, across = (n + 63) / 64;
+        const int split = most == 32 ? parts < 500000 ? 8 : (parts / 1250000 + 1) * 20 : 200;
+        const bool clear = most == 32 || w.empty; // parts add to C, and empty windows are left out
+        const dim3 grid(across, split, parts / split + 1);
+        ways.push_back({{most == 32 ? "flashsparse balanced" : "flashsparse", "", took}, [=] {
+                            if (clear) CHECK(cudaMemsetAsync(a->out(), 0, sizeof(float) * a->m * n, stream));
+                            auto s = (int *)starts->p, c = (int *)columns->p;
+                            auto v = (float *)values->p;
+                            if (most == 32)
+                                spmm_forward_cuda_kernel_tf32_balance<64><<<grid, 128, 0, stream>>>(
+                                    s, c, v, (int *)window->p, (int *)shared->p, a->in(), a->out(), n, parts, n, a->m,
+                                    split);
+                            else
+                                spmm_forward_cuda_kernel_tf32<64><<<grid, 128, 0, stream>>>(
+                                    s, c, v, a->in(), a->out(), n, parts, n, a->m);
+                        }, {}});
+    }
+    return ways;
+}
+#else
+static const char *const peerPrecision = "f32";
+#endif
+
+// toTF32 rounds to the nearest number of tf32, ties to even, so that matrix units need not cut bits off.
+static void toTF32(std::vector<float> &all) {
+    for (float &x : all) {
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if ((bits & 0x7f800000) == 0x7f800000) continue; // infinite, or no number
+        bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+        memcpy(&x, &bits, sizeof bits);
+    }
+}
+
 struct PublishedPeer : Peer {
     Operands operands;
     std::vector<Way> ways;
 
-    std::vector<Algorithm> prepare(const Product &p, const std::string &precision) override {
-        if (precision != "f32") throw std::runtime_error("f32 alone");
+    std::vector<Algorithm> prepare(const Product &given, const std::string &precision) override {
+        if (precision != peerPrecision) throw std::runtime_error(std::string(peerPrecision) + " alone");
         close();
+        Product p = given;
+        if (precision == "tf32") toTF32(p.values), toTF32(p.b);
         operands = std::make_shared<Matrix>(p);
         ways = published(p, operands);
         std::vector<Algorithm> all;

@@ -3,15 +3,16 @@
 #
 #   bench/peers/published.sh NAME CHECKOUT [FLAGS OF NVCC]      # writes bin/peers/NAME
 #
-#   NAME      repository                       commit
-#   rode      CRAFT-THU/RoDe                   f446e2980201
-#   sputnik   google-research/sputnik          bbf5840ba5ef
-#   gespmm    hgyhungry/ge-spmm                f62f51169eb2
+#   NAME        repository                     commit
+#   rode        CRAFT-THU/RoDe                 f446e2980201
+#   sputnik     google-research/sputnik        bbf5840ba5ef
+#   gespmm      hgyhungry/ge-spmm              f62f51169eb2
+#   flashsparse ParCIS/FlashSparse             168764612c1a
 #
 # Patches that nvcc 13 needs go to copies in a temporary folder; the checkout stays as it is. Without a git folder
 # CHECKOUT is taken to be of that commit.
 set -euo pipefail
-[[ $# -ge 2 ]] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $# -ge 2 ]] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 name=$1 from=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 shift 2
 out=${OUT:-$here/../../bin/peers}
@@ -22,7 +23,8 @@ case $name in
 rode) commit=f446e2980201 sources=(RoDe_SpMM utils) ;;
 sputnik) commit=bbf5840ba5ef sources=(sputnik) ;;
 gespmm) commit=f62f51169eb2 sources=(spmm_test.cu) ;;
-*) echo "published.sh: no peer $name: want rode, sputnik or gespmm" >&2; exit 2 ;;
+flashsparse) commit=168764612c1a sources=(FlashSparse) ;;
+*) echo "published.sh: no peer $name: want rode, sputnik, gespmm or flashsparse" >&2; exit 2 ;;
 esac
 if [[ -e $from/.git ]] && is=$(git -C "$from" rev-parse HEAD) && [[ $is != "$commit"* ]]; then
   echo "published.sh: $from is at $is, want $commit: git checkout $commit" >&2
@@ -48,6 +50,10 @@ gespmm)
   sed -n '/^template<typename T>/,$p' "$work/spmm_test.cu" | sed '/^int main/,$d; s/,0>>>/,peerStream>>>/' \
     > "$work/gespmm.cuh"
   flags+=(-DGESPMM)
+  ;;
+flashsparse)
+  sed -i '/#include <torch/d; s/at::Half/__half/g' "$work"/FlashSparse/SpMM/*/*.h "$work"/FlashSparse/SpMM/src/*.cu
+  flags+=(-DFLASHSPARSE)
   ;;
 esac
 mkdir -p "$out"
