@@ -139,8 +139,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// A rank that ends takes the job with it, soon and with its exit code; or with SIGKILL's, where a launcher that kills the
-// other ranks reports one of them.
+// A rank that ends takes the job with it, soon and with its exit code; or with SIGKILL's, where a launcher that kills
+// the other ranks reports one of them.
 func TestDeath(t *testing.T) {
 	for _, l := range mpitest.Launchers(t) {
 		for as, want := range map[string]int{"dies": 3, "aborts": 5} {
