@@ -44,9 +44,10 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 
 // UseStream has all that the device does from now on go to a CUDA stream of somebody else's, given by its handle (a
 // CUstream), in order with its owner's work there: multiplications and copies see what was submitted to the stream
-// before them, and what the owner submits after them sees their results. 0 is the device's own stream, and
-// cuda.LegacyStream CUDA's default one. It waits for what the device has begun. Only CUDA devices have streams; the
-// error of any other is ErrUnsupported.
+// before them, and what the owner submits after them sees their results. 0 is CUDA's default stream, as everywhere in
+// CUDA, and OwnStream the device's own. What the device began before comes first, without a wait on the host. Only CUDA
+// devices have streams; the error of any other is ErrUnsupported. The default stream of each thread is refused, because
+// goroutines change threads: make a stream. Plan.Enqueue takes a stream for one product.
 //
 // The stream must be of the context that the device is open on (see TensorOver) and outlive its use, and not be
 // capturing a graph. Run, Multiply, Upload and Download wait until the device has done their work, and with it all that

@@ -17,12 +17,29 @@ type Importer interface {
 	Import(address uintptr, bytes int64) (Buffer, error)
 }
 
+// Mover is a Buffer from Import that can be pointed elsewhere.
+type Mover interface {
+	Buffer
+	// Move makes the buffer the memory of the same size at another address, which Import would take. Launches that were
+	// submitted keep the old memory, later ones use the new; recordings of it may be either. It waits for nothing, and
+	// memory of an allocation that was checked before is not checked again.
+	Move(address uintptr) error
+}
+
 // Streamer is a Device that can submit its work to a stream (a queue of the API) that the program made.
 type Streamer interface {
-	// UseStream submits all further work to the stream of that handle, in order with its owner's work there; 0: to the
-	// device's own again. It first waits for the work that was submitted. The stream must outlive its use.
+	// UseStream submits all further work to the stream of that handle, in order with its owner's work there, and after
+	// what was submitted before; OwnStream is the device's own. The stream must outlive its use.
 	UseStream(ctx context.Context, stream uintptr) error
+	// Enqueue submits launches to the stream of that handle, in order with its owner's work there, and returns: it waits
+	// for nothing, times nothing and allocates nothing. It may be called while the stream captures a graph, and tells
+	// whether it does. Work of two streams is in no order but that of their owners. Run, Read, Write and Close of a buffer
+	// wait for what was enqueued, except for launches of captured graphs: their buffers must stay open.
+	Enqueue(stream uintptr, launches ...Launch) (captured bool, err error)
 }
+
+// OwnStream is the stream that a device has made for itself, for UseStream. 0 is the API's default stream.
+const OwnStream = ^uintptr(0)
 
 // Sharer is a Device whose memory other libraries of its API, such as NCCL, can use in streams of their own.
 type Sharer interface {

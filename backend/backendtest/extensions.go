@@ -24,7 +24,7 @@ var extending = []subtest{
 	{"writes aside", writesAside},
 	{"host memory", hostMemory},
 	{"imports nothing", importsNothing},
-	{"no stream", noStream},
+	{"streams", streams},
 	{"shares its memory", shares},
 }
 
@@ -213,22 +213,49 @@ func importsNothing(t *testing.T, r *rig) {
 	r.works(t)
 }
 
-// noStream goes back to the device's own stream, and refuses when it is closed.
-func noStream(t *testing.T, r *rig) {
+// streams has the device work on its own stream and the default one, enqueues launches to that, and refuses wrong
+// launches and a closed device.
+func streams(t *testing.T, r *rig) {
 	s, ok := r.dev.(backend.Streamer)
 	if !ok {
 		return
 	}
-	if err := s.UseStream(t.Context(), 0); err != nil {
+	if err := s.UseStream(t.Context(), backend.OwnStream); err != nil {
 		t.Error(err)
 	}
 	r.works(t)
+	const n = 64
+	k, a, b := r.load(t, "step"), r.upload(t, ramp(n)), r.alloc(t, 4*n)
+	ls, want := steps(k, a, b, n, 200)
+	if captured, err := s.Enqueue(0, ls...); captured || err != nil {
+		t.Errorf("Enqueue: captured %t, %v", captured, err)
+	}
+	equalWords(t, "200 enqueued launches", read(t, a, n), want)
+	if err := s.UseStream(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	Write(t, a, ramp(n))
+	r.start(t, ls[:100]...)
+	if err := s.UseStream(t.Context(), backend.OwnStream); err != nil {
+		t.Error(err)
+	}
+	r.start(t, ls[100:]...) // after what was started in the other stream
+	equalWords(t, "launches started in two streams", read(t, a, n), want)
+	bad := ls[0]
+	bad.Params = nil
+	_, err := s.Enqueue(0, ls[0], bad)
+	checkError(t, err, "Enqueue of a launch without parameters")
+	_, err = s.Enqueue(backend.OwnStream, ls[0])
+	checkError(t, err, "Enqueue to the device's own stream")
+	equalWords(t, "after launches that were refused", read(t, a, n), want)
 	d, err := r.drv.Open(t.Context(), r.info)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Close()
-	checkError(t, d.(backend.Streamer).UseStream(t.Context(), 0), "UseStream of a closed device")
+	checkError(t, d.(backend.Streamer).UseStream(t.Context(), backend.OwnStream), "UseStream of a closed device")
+	_, err = d.(backend.Streamer).Enqueue(0)
+	checkError(t, err, "Enqueue of a closed device")
 }
 
 // copiesFromPeers copies lines from buffers of the device itself, of the same device opened again, and of the next one.

@@ -34,25 +34,27 @@ type device struct {
 	lending sync.RWMutex // held for reading while another device copies from this one's memory; taken before any mu
 	loading sync.RWMutex // held for reading while a kernel is loaded; taken before mu
 
-	mu      sync.Mutex // guards everything below, and the state of buffers and kernels
-	closed  bool
-	lost    error // once set, every call but Close returns it
-	queue   *driver.Queue
-	flying  [2]flying       // what the queue has in flight, by turns
-	last    *backend.Launch // that was added to the queue's batch
-	idle    time.Time       // when the last batch that was awaited was done
-	running bool            // a cancelled Run has left launches on the device
-	started []started       // in order
-	clocks  []driver.Clock  // for others
-	look    func()          // d.reap, unless the device is in use
-	staging staging
-	aside   aside
-	pool    pool
-	buffers map[*buffer]struct{} // not closed yet
-	graphs  map[*recording]struct{}
-	code    map[[sha256.Size]byte]*library
-	reached map[cu.CUContext]bool  // devices whose memory this one reaches by itself, if it can
-	shared  map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
+	mu       sync.Mutex // guards everything below, and the state of buffers and kernels
+	closed   bool
+	lost     error // once set, every call but Close returns it
+	queue    *driver.Queue
+	flying   [2]flying       // what the queue has in flight, by turns
+	last     *backend.Launch // that was added to the queue's batch
+	idle     time.Time       // when the last batch that was awaited was done
+	running  bool            // a cancelled Run has left launches on the device
+	enqueued bool            // streams of others may have launches that were not awaited
+	started  []started       // in order
+	clocks   []driver.Clock  // for others
+	look     func()          // d.reap, unless the device is in use
+	checked  ranges          // memory of others
+	staging  staging
+	aside    aside
+	pool     pool
+	buffers  map[*buffer]struct{} // not closed yet
+	graphs   map[*recording]struct{}
+	code     map[[sha256.Size]byte]*library
+	reached  map[cu.CUContext]bool  // devices whose memory this one reaches by itself, if it can
+	shared   map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
 }
 
 var errClosed = fmt.Errorf("cuda: device %w", backend.ErrClosed)
@@ -184,6 +186,7 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 		return nil, err
 	}
 	defer d.leave()
+	defer driver.Relax()()
 	p, err := cu.DevicePtr(0), error(driver.OutOfMemory)
 	if bytes <= d.info.Memory {
 		p, err = d.pool.alloc(bytes)

@@ -86,6 +86,7 @@ func (d *device) compile(l *library, b backend.Binary) (fn cu.Function, log stri
 		return fn, "", err
 	}
 	defer d.pop()
+	defer driver.Relax()()
 	return l.function(b)
 }
 

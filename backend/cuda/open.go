@@ -8,8 +8,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// LegacyStream is the handle of CUDA's default stream, for UseStream (spmm.Device.UseStream): the stream whose own
-// handle is 0. All other streams but non-blocking ones wait for it, and it for them.
+// LegacyStream is a handle of CUDA's default stream, as 0 is, for UseStream (spmm.Device.UseStream). All other streams
+// but non-blocking ones wait for it, and it for them.
 const LegacyStream uintptr = 1
 
 // OpenContext opens the device of a CUcontext, given by its handle, on that context, which stays its owner's and must

@@ -125,7 +125,7 @@ func (d *device) await(ctx context.Context, f *flying, last bool, launches []bac
 	return nil
 }
 
-// settle waits for what a cancelled Run has left running, and for what was started.
+// settle waits for what a cancelled Run has left running, for what was started, and for what was enqueued.
 func (d *device) settle(ctx context.Context) error {
 	if err := d.settleRun(ctx); err != nil {
 		return err
@@ -134,6 +134,9 @@ func (d *device) settle(ctx context.Context) error {
 		if err := d.awaitFirst(ctx); err != nil {
 			return err
 		}
+	}
+	if err := d.settleEnqueued(); err != nil {
+		return err
 	}
 	return d.lost
 }

@@ -21,7 +21,7 @@ type started struct {
 }
 
 // mostStarted is how many Starts may be in flight.
-const mostStarted = 64
+const mostStarted = 4096
 
 // Start submits all launches before it returns: what else goes into the stream runs after them.
 func (d *device) Start(ctx context.Context, launches ...backend.Launch) (backend.Pending, error) {

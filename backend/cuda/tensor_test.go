@@ -7,6 +7,7 @@ package cuda_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -234,6 +235,63 @@ func TestStartOnStream(t *testing.T) {
 		}
 		_, err = pending.Wait(ctx)
 		p.must(err)
+	}
+}
+
+// A product and new values that are enqueued are in order with the program's work in the stream, wherever its tensors
+// are moved, while another stream has products of the same plan.
+func TestEnqueue(t *testing.T) {
+	if backendtest.Require(t, driver(t)) == nil {
+		return
+	}
+	p, ctx := newProgram(t), t.Context()
+	for _, o := range []spmm.Options{
+		{Format: "csr"}, {}, {Format: "hrpb"}, {Mode: spmm.Reproducible}, {Format: "csr", Right: true},
+	} {
+		a := &formats.CSR[float32]{Rows: 600, Cols: 600, RowPtr: make([]int64, 601)}
+		for i := range a.Rows {
+			for j := i % 7; j < a.Cols; j += 7 {
+				a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, 1)
+			}
+			a.RowPtr[i+1] = int64(len(a.Val))
+		}
+		plan, err := spmm.Prepare(ctx, p.dev, a, o)
+		p.must(err)
+		const n = 600 // as Right needs
+		b := integers[float32](rand.New(rand.NewPCG(1, 2)), n, n)
+		want := formats.NewDense[float32](n, n)
+		_, err = spmm.Multiply(ctx, plan, 1, b, 0, want)
+		p.must(err)
+		var at [3]cu.DevicePtr
+		for i := range at {
+			at[i], err = cu.MemAlloc(n * n * 4)
+			p.must(err)
+			defer cu.MemFree(at[i])
+		}
+		values, err := cu.MemAlloc(a.NNZ() * 4)
+		p.must(err)
+		defer cu.MemFree(values)
+		x, y, v := tensorAt(p, at[0], n, n), tensorAt(p, at[1], n, n), tensorAt(p, values, 1, int(a.NNZ()))
+		p.must(x.Upload(ctx, b))
+		host, err := spmm.NewPinned[float32](p.dev, n, n, false)
+		p.must(err)
+		defer host.Close()
+		p.must(plan.Ready(0, 1, x, 0, y))
+		for i := range 40 {
+			value := float32(i%3 + 1)
+			p.must(cu.MemsetD32Async(values, uint(math.Float32bits(value)), a.NNZ(), p.stream))
+			p.must(plan.EnqueueValues(cuda.StreamOf(p.stream), v))
+			p.must(spmm.Move(y, at[1+i%2].Uintptr()))
+			p.must(plan.Enqueue(cuda.StreamOf(p.stream), 1/float64(value), x, 0, y))
+			p.must(cu.MemcpyDtoHAsync(unsafe.Pointer(&host.Data[0]), at[1+i%2], n*n*4, p.stream))
+			p.must(p.stream.Synchronize())
+			for j := range want.Data {
+				if d := host.Data[j] - want.Data[j]; d > 1e-3 || d < -1e-3 {
+					t.Fatalf("%+v, round %d, element %d: %v, want %v", o, i, j, host.Data[j], want.Data[j])
+				}
+			}
+		}
+		p.must(plan.Close())
 	}
 }
 

@@ -44,6 +44,7 @@ type benchJob struct {
 	cols, backends, formats, precisions, modes string
 	p                                          string // of reproducible mode
 	spec, only                                 string
+	right                                      bool                   // Y = X·Aᵀ
 	given                                      func(flag string) bool // on the command line
 	peers, load                                []string
 	tolerance                                  float64
@@ -114,6 +115,8 @@ not there.`,
 		&j.precisions, "precision", "f32",
 		"precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32",
 	)
+	f.BoolVar(&j.right, "right", false,
+		"Y = X·Aᵀ as networks compute it: X and Y row-major, X with --cols rows, Y in X's type")
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
 	f.StringVar(&j.p, "p", precisions[0], "bits that reproducible mode keeps, a list of "+orList(precisions))
 	f.StringArrayVar(&j.peers, "peer", nil,

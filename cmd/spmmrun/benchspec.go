@@ -94,7 +94,7 @@ func readSpec(name string) (*benchmark.Spec, error) {
 func (j *benchJob) flagLists() (benchmark.Lists, error) {
 	l := benchmark.Lists{
 		Matrices: j.matrices, Backends: strings.Split(j.backends, ","), Formats: strings.Split(j.formats, ","),
-		Precisions: strings.Split(j.precisions, ","), Ways: []benchmark.Way{{}},
+		Precisions: strings.Split(j.precisions, ","), Ways: []benchmark.Way{{Right: j.right}},
 	}
 	if len(l.Matrices) == 0 {
 		l.Matrices = slices.Clone(standardMatrices)
@@ -148,6 +148,9 @@ func (j *benchJob) products(
 		}
 	}
 	p.Matrices, p.Ways, p.Limits = slices.Clone(of.Matrices), of.Ways, of.Limits
+	if j.right {
+		p.Ways = flags.Ways
+	}
 	var columns []string
 	for _, n := range of.Columns {
 		columns = append(columns, strconv.Itoa(n))

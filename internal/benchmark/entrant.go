@@ -41,28 +41,33 @@ type planned struct {
 	shut       []func() error
 	bytes      int64              // of B and C
 	quantised  *formats.Quantised // the matrix, if its values are
+	onRight    bool               // C is Y = X·Aᵀ
 }
 
 // enter prepares the matrix of a round at a place in a way, and its operands.
 func enter(ctx context.Context, at *place, r *round, o spmm.Options, way Way) (*planned, error) {
-	switch o.Precision.Storage() {
-	case dtype.F16:
+	switch t := o.Precision.Storage(); {
+	case t == dtype.F16 && way.Right:
+		return enterAs[half.F16, half.F16](ctx, at, r, o, way)
+	case t == dtype.BF16 && way.Right:
+		return enterAs[half.BF16, half.BF16](ctx, at, r, o, way)
+	case t == dtype.F16:
 		return enterAs[half.F16, float32](ctx, at, r, o, way)
-	case dtype.BF16:
+	case t == dtype.BF16:
 		return enterAs[half.BF16, float32](ctx, at, r, o, way)
-	case dtype.F64:
+	case t == dtype.F64:
 		return enterAs[float64, float64](ctx, at, r, o, way)
 	}
 	return enterAs[float32, float32](ctx, at, r, o, way)
 }
 
 // enterAs has A and B of type T, and C of type O.
-func enterAs[T formats.Value, O oracle.Number](
+func enterAs[T, O formats.Value](
 	ctx context.Context, at *place, r *round, o spmm.Options, way Way,
 ) (*planned, error) {
 	out := formats.TypeOf[O]()
 	column := int64(r.a.Cols)*int64(o.Precision.Storage().Size()) + int64(r.a.Rows)*int64(out.Size())
-	p := &planned{several: at.several, bytes: int64(r.n) * column}
+	p := &planned{several: at.several, onRight: way.Right, bytes: int64(r.n) * column}
 	var x formats.Encoded = formats.Convert[T](r.a)
 	if t := way.quantised(); t != dtype.Invalid {
 		var err error
@@ -83,7 +88,7 @@ var splits = map[string]spmm.Split{"": spmm.AutoSplit, "columns": spmm.ByColumns
 
 // prepare makes the plan and its operands, where the plan needs them, or B on the first of several devices. Calls on a
 // device by itself follow each other as the way says.
-func prepare[T formats.Value, O oracle.Number](
+func prepare[T, O formats.Value](
 	ctx context.Context, p *planned, dev *spmm.Device, a formats.Encoded, b *formats.Dense[T], o spmm.Options, way Way,
 ) error {
 	if !p.several && (way.Split != "" || way.First) {
@@ -98,7 +103,11 @@ func prepare[T formats.Value, O oracle.Number](
 	if most := plan.Info().Columns; most > 0 && most < b.Cols {
 		return fmt.Errorf("the devices have memory for %d columns of B and C at a time: %w", most, spmm.ErrOutOfMemory)
 	}
-	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
+	n := b.Cols
+	if way.Right {
+		b = b.Transpose()
+	}
+	tb, tc, err := spmm.TensorsFor[T, O](plan, n)
 	if err != nil {
 		return err
 	}
@@ -125,7 +134,7 @@ func prepare[T formats.Value, O oracle.Number](
 		p.repeat = r.repeat
 	}
 	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
-		return plan.Observe(ctx, b.Cols, out, took)
+		return plan.Observe(ctx, n, out, took)
 	}
 	p.info = plan.Info
 	p.right = func(ctx context.Context, r *round) error {
@@ -148,15 +157,22 @@ func moving(times int, run func() (spmm.Timing, error)) (spmm.Timing, error) {
 	return all, nil
 }
 
-// downloaded verifies a C that lies on devices.
-func downloaded[O oracle.Number](
+// downloaded verifies a C, or a Y, that lies on devices.
+func downloaded[O formats.Value](
 	ctx context.Context, p *planned, r *round, from *spmm.Tensor[O], computed dtype.Type, bits int,
 ) error {
-	c := formats.NewDense[O](r.a.Rows, r.n)
+	c := formats.NewDense[O](from.Dims())
 	if err := from.Download(ctx, c); err != nil {
 		return err
 	}
-	return verify(ctx, r, answer[O]{c, computed, formats.TypeOf[O](), bits, p.quantised})
+	if p.onRight {
+		c = c.Transpose().Layout(false, 0)
+	}
+	if d, ok := any(c).(*formats.Dense[float64]); ok {
+		return verify(ctx, r, answer[float64]{d, computed, dtype.F64, bits, p.quantised})
+	}
+	d := formats.ConvertDense[float32](c)
+	return verify(ctx, r, answer[float32]{d, computed, formats.TypeOf[O](), bits, p.quantised})
 }
 
 func (p *planned) again(ctx context.Context, times int) (time.Duration, string, error) {

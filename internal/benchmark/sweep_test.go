@@ -381,7 +381,7 @@ func TestWays(t *testing.T) {
 	s.Products[0].Formats = []string{"lanestream"}
 	s.Products[0].Ways = []Way{
 		{}, {Packed: 8}, {Calls: Recorded}, {Calls: Listed, Columns: []int{8}}, {Calls: Apart}, {Quantise: "s8"},
-		{Quantise: "e4m3", Packed: 8}, {Split: "rows"},
+		{Quantise: "e4m3", Packed: 8}, {Split: "rows"}, {Right: true},
 	}
 	r, err := s.Run(t.Context())
 	if err != nil {
@@ -396,8 +396,8 @@ func TestWays(t *testing.T) {
 			t.Errorf("%v: %s", x.Case, x.Error)
 		}
 	}
-	want := []string{"", "packed for 8", "recorded", "apart", "s8", "packed for 8, e4m3", "by rows"}
-	if !slices.Equal(ways, want) || len(r.Results) != 13 {
+	want := []string{"", "packed for 8", "recorded", "apart", "s8", "packed for 8, e4m3", "by rows", "X·Aᵀ"}
+	if !slices.Equal(ways, want) || len(r.Results) != 15 {
 		t.Errorf("%d results, ways %q, want %q", len(r.Results), ways, want)
 	}
 	s.Verify = func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {

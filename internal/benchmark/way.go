@@ -28,6 +28,9 @@ type Way struct {
 	Split    string `json:"split,omitempty"`    // of several devices: columns or rows
 	First    bool   `json:"first,omitempty"`    // B lies on the first of several devices; the host's clock counts
 	Memory   int64  `json:"memory,omitempty"`   // bytes that may be used of each device
+	// Right computes Y = X·Aᵀ, as networks do: X and Y are row-major, X has as many rows as B has columns, and Y is of X's
+	// type.
+	Right bool `json:"right,omitempty"`
 
 	Columns []int `json:"columns,omitempty"` // of B that this way is measured for; all if empty
 }
@@ -45,6 +48,7 @@ func (w Way) String() string {
 	add(w.Calls != "", "%s", w.Calls)
 	add(w.Split != "", "by %s", w.Split)
 	add(w.First, "B on the first")
+	add(w.Right, "X·Aᵀ")
 	add(w.Memory > 0, "%.3g GB of memory", float64(w.Memory)/1e9)
 	return strings.Join(words, ", ")
 }
@@ -63,6 +67,9 @@ func (w Way) Validate() error {
 			return fmt.Errorf("%s %q: want one of %s", x.name, x.word, strings.Join(x.valid, ", "))
 		}
 	}
+	if w.Right && (w.Quantise != "" || w.Split != "" || w.First || w.Memory > 0) {
+		return errors.New("right: is for one device and values that are not quantised")
+	}
 	if w.Packed < 0 || w.Memory < 0 || slices.ContainsFunc(w.Columns, func(n int) bool { return n < 1 }) {
 		return errors.New("packed, memory and columns: want numbers above 0")
 	}
@@ -76,7 +83,7 @@ func (w Way) takes(n int) bool {
 
 // options are those of a plan for n columns.
 func (w Way) options(o spmm.Options, n int) spmm.Options {
-	o.Cols = n
+	o.Cols, o.Right, o.Transpose = n, w.Right, w.Right
 	if w.Packed > 0 {
 		o.Cols = w.Packed
 	}

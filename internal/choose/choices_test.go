@@ -109,7 +109,7 @@ func chooser(t *testing.T, d *device.Device, w *work.Work) func(n int) *Candidat
 		of[c] = packed{data, stats, items}
 		return err != nil
 	})
-	pr, err := newPredictor(t.Context(), d, w.A.CSR(), 1)
+	pr, err := newPredictor(t.Context(), d, w.A.CSR(), &work.Work{Cols: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

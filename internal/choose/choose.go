@@ -175,9 +175,10 @@ func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Pac
 		whole.Stats, whole.Items = s, items
 		enc = &whole
 	}
-	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()}
+	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, BCol: pr.Columns, CCol: pr.Columns, Caps: d.Caps()}
 	c.runs = c.Kernel.Runs(c.Variant, enc, q)
-	return pr.Time(c.Kernel.Name, c.runs, s, items)
+	b, t := pr.Time(c.Kernel.Name, c.runs, s, items)
+	return b, t + pr.Passes(c.runs)
 }
 
 // dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best:
@@ -244,7 +245,7 @@ func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *wor
 	if len(cs) < 2 {
 		return nil
 	}
-	pr, err := newPredictor(ctx, d, w.A.Encoded, w.Cols)
+	pr, err := newPredictor(ctx, d, w.A.Encoded, w)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]api.Packing
 	if err != nil {
 		return nil, err
 	}
-	pr, err := newPredictor(ctx, d, w.A.Encoded, w.Cols)
+	pr, err := newPredictor(ctx, d, w.A.Encoded, w)
 	if err != nil {
 		return nil, err
 	}

@@ -12,13 +12,15 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// newPredictor measures the device if it has not been measured before.
-func newPredictor(ctx context.Context, d *device.Device, a formats.Encoded, n int) (*model.Predictor, error) {
+// newPredictor measures the device if it has not been measured before. Where A is on the right, B and C count as
+// row-major: then the product on the left, which is predicted, has them column-major.
+func newPredictor(ctx context.Context, d *device.Device, a formats.Encoded, w *work.Work) (*model.Predictor, error) {
 	rates, err := RatesOf(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	return &model.Predictor{Product: NewProduct(a, n), Rates: rates, Model: ModelOf(d), Units: max(1, d.Caps().Units)}, nil
+	return &model.Predictor{Product: NewProduct(a, w.Cols), Rates: rates, Model: ModelOf(d), Units: max(1, d.Caps().Units),
+		Columns: w.Right}, nil
 }
 
 // NewProduct describes a multiplication of a by n columns, as predictions need it.

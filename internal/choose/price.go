@@ -26,7 +26,7 @@ const (
 // price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
 // Those that cannot hold even that are Unlikely, and so are those that are not worth looking at for few uses.
 func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
-	pr, err := newPredictor(ctx, d, w.A.CSR(), w.Cols)
+	pr, err := newPredictor(ctx, d, w.A.CSR(), w)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (d *Device) Memory() int64 {
 	return memory.Total()
 }
 
-// UseStream has the device work on a stream of somebody else's; 0: on its own again.
+// UseStream has the device work on a stream of somebody else's; backend.OwnStream is its own.
 func (d *Device) UseStream(ctx context.Context, stream uintptr) error {
 	s, ok := d.Device.(backend.Streamer)
 	if !ok {

@@ -27,7 +27,7 @@ type Composer struct {
 // Source returns the layout in which the kernel reads block j of B: the block's own, or that of a staging buffer.
 func (w *Composer) Source(j int) (l tensor.Layout, staged bool) {
 	l = w.B.BlockLayout(0, j)
-	if l.Loose && !(l.Tight && w.m.Tight(l.Cols)) || w.m.Staged(l.Type, l.ColMajor) {
+	if l.Loose && !(l.Tight && w.m.Tight(l.Cols)) || w.m.Staged(l.Type, l.ColMajor, l.Cols) {
 		return tensor.NewLayout(l.Rows, l.Cols, w.m.Operand, false), true
 	}
 	return l, false
@@ -36,7 +36,7 @@ func (w *Composer) Source(j int) (l tensor.Layout, staged bool) {
 // Target returns the layout in which the kernel writes block (i, j) of C: the block's own, or that of a staging buffer.
 func (w *Composer) Target(i, j int) (l tensor.Layout, staged bool) {
 	l = w.C.BlockLayout(i, j)
-	if l.Loose && !l.Tight || !w.m.Direct(l.Type, l.ColMajor) {
+	if l.Loose && !l.Tight || !w.m.Direct(l.Type, l.ColMajor, l.Cols) {
 		return tensor.NewLayout(l.Rows, l.Cols, w.m.Variant.Sums(), false), true
 	}
 	return l, false

@@ -24,6 +24,9 @@ type Launcher struct {
 	kept []kept
 	next int // which to replace next
 
+	keeps bool             // buffers that are replaced are kept, for launches that may still run or be captured
+	old   []backend.Buffer // which were replaced
+
 	Replaced int // how often a shared buffer was: launches composed before may hold one that is closed
 }
 
@@ -61,16 +64,28 @@ func (s *Shared) Make(d *device.Device, bytes int64) (err error) {
 	if s.size >= bytes {
 		return nil
 	}
-	if s.Buffer != nil {
-		s.Buffer.Close()
-		s.Buffer, s.size = nil, 0
-	}
+	s.close()
 	if s.Buffer, err = d.NewBuffer(bytes, s.What); err != nil {
 		s.Buffer = nil
 		return err
 	}
 	s.size = bytes
 	return nil
+}
+
+func (s *Shared) close() {
+	if s.Buffer != nil {
+		s.Buffer.Close()
+		s.Buffer, s.size = nil, 0
+	}
+}
+
+// NewKept makes a launcher whose launches may be in a stream, or in a graph, at any time: buffers stay until Close. Each
+// buffer is at least twice as large as the one that it replaces.
+func NewKept(d *device.Device) *Launcher {
+	l := New(d)
+	l.keeps = true
+	return l
 }
 
 func New(d *device.Device) *Launcher {
@@ -117,11 +132,13 @@ func (l *Launcher) FixedPoint() backend.Buffer { return l.fixed.Buffer }
 func (l *Launcher) Close() {
 	l.kept, l.next = nil, 0
 	for _, s := range l.buffers() {
-		if s.Buffer != nil {
-			s.Buffer.Close()
-		}
+		s.close()
 		*s = Shared{What: s.What}
 	}
+	for _, b := range l.old {
+		b.Close()
+	}
+	l.old = nil
 }
 
 // Compose returns the launches that f adds. Where f needs larger shared buffers than there are, these are made, and
@@ -151,6 +168,11 @@ func (l *Launcher) grow() (grown bool, err error) {
 		grown = true
 		l.Replaced++
 		l.kept, l.next = nil, 0
+		if l.keeps && s.Buffer != nil {
+			l.old = append(l.old, s.Buffer)
+			s.need = min(max(s.need, 2*s.size), l.dev.Limit())
+			s.Buffer, s.size = nil, 0
+		}
 		if err := s.Make(l.dev, s.need); err != nil {
 			return grown, err
 		}

@@ -29,6 +29,8 @@ type Predictor struct {
 	Rates *Rates
 	Model *DeviceModel
 	Units int // that work side by side: multiprocessors, cores
+
+	Columns bool // B and C are column-major, as a row-major X and Y of Y = X·W are: see Passes
 }
 
 // Time predicts a kernel's variant whose packing has these stats and shares its work out in this many items. Data come

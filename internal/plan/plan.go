@@ -32,6 +32,7 @@ type Plan struct {
 	mu       sync.Mutex
 	exec     executor
 	launcher *launch.Launcher
+	streams  streams
 	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
 	streamed api.Streamed // the last product, where the matrix is not on the device
@@ -58,13 +59,19 @@ func (p *Plan) Reproduced() (bits rfx.P, lossless bool) {
 	return p.exec.Reproduced()
 }
 
-// Close waits for the multiplication in progress and frees everything the plan holds on the device. A second call
-// does nothing.
+// Close waits for the multiplication in progress and frees everything the plan holds on the device, unless a graph has
+// captured some of it: then it is freed with the device. A second call does nothing.
 func (p *Plan) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed.Store(true)
+	if p.streams.captured { // a graph may run at any time: what it uses is freed with the device
+		return nil
+	}
 	p.launcher.Close()
+	for _, l := range p.streams.of {
+		l.Close()
+	}
 	errs := []error{p.exec.Close()}
 	for i, t := range p.host {
 		if t != nil {

@@ -176,23 +176,33 @@ func (m *Matrix) Close() error {
 	return cmp.Or(errs...)
 }
 
-// Staged tells whether a B of this type and order goes through kernel densecopy.
-func (m *Matrix) Staged(t dtype.Type, colMajor bool) bool {
-	return t != m.Operand || colMajor && !m.Variant.AnyOrder
+// Staged tells whether a B of this type and order goes through kernel densecopy where A is multiplied by n columns.
+func (m *Matrix) Staged(t dtype.Type, colMajor bool, n int) bool {
+	return t != m.Operand || colMajor && !m.anyOrder(n)
 }
 
-// Direct tells whether the kernel can write a C of this type and order.
-func (m *Matrix) Direct(t dtype.Type, colMajor bool) bool {
-	return (t == m.Variant.Sums() || slices.Contains(m.Variant.Out, t)) && (!colMajor || m.Variant.AnyOrder)
+// Direct tells whether the kernel can write a C of n columns in this type and order.
+func (m *Matrix) Direct(t dtype.Type, colMajor bool, n int) bool {
+	return (t == m.Variant.Sums() || slices.Contains(m.Variant.Out, t)) && (!colMajor || m.anyOrder(n))
+}
+
+// anyOrder tells whether the kernels that multiply by n columns take a column-major B and C.
+func (m *Matrix) anyOrder(n int) bool {
+	for i := range m.Parts {
+		if !m.runs(i, n, true).AnyOrder {
+			return false
+		}
+	}
+	return len(m.Parts) > 0 || m.Variant.AnyOrder
 }
 
 // Operands: what is staged takes the larger of two element sizes.
 func (m *Matrix) Operands(b, c tensor.Shape) (in, out int, written dtype.Type) {
 	in, out, written = b.Type.Size(), c.Type.Size(), c.Type
-	if m.Staged(b.Type, b.ColMajor) {
+	if m.Staged(b.Type, b.ColMajor, b.Cols) {
 		in = max(in, m.Operand.Size())
 	}
-	if !m.Direct(c.Type, c.ColMajor) {
+	if !m.Direct(c.Type, c.ColMajor, c.Cols) {
 		sums := m.Variant.Sums()
 		out, written = max(out, sums.Size()), sums
 	}
@@ -234,11 +244,14 @@ func (m *Matrix) Tight(n int) bool {
 }
 
 // Runs returns the variant that multiplies part i by n columns.
-func (m *Matrix) Runs(i, n int) *spec.Variant {
+func (m *Matrix) Runs(i, n int) *spec.Variant { return m.runs(i, n, false) }
+
+// runs is Runs for a B and a C that are both column-major, or not.
+func (m *Matrix) runs(i, n int, colMajor bool) *spec.Variant {
 	if i >= len(m.Parts) {
 		return m.Variant
 	}
-	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()}
+	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, BCol: colMajor, CCol: colMajor, Caps: m.Device.Caps()}
 	return m.Kernel.Runs(m.Variant, m.Parts[i].Data, q)
 }
 

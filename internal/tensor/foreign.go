@@ -68,6 +68,33 @@ func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, er
 	return t, nil
 }
 
+// Move points a tensor over somebody else's memory to other memory, in which it lies alike. Launches that were composed
+// with it then use the other memory. The caller sees to it that none is being composed or submitted.
+func (t *Tensor) Move(address uintptr) error {
+	if t.of != nil {
+		return t.of.Move(address)
+	}
+	if err := t.Use(); err != nil {
+		return err
+	}
+	defer t.Release()
+	if t.foreign == nil {
+		return fmt.Errorf("a tensor of %d×%d has memory of its own, which cannot be moved", t.Rows, t.Cols)
+	}
+	if !t.foreign.loose && address%16 != 0 {
+		return fmt.Errorf("a tensor over memory at a multiple of 16 cannot be moved to %#x: make another", address)
+	}
+	m, ok := t.blocks[0].(backend.Mover)
+	if !ok {
+		return fmt.Errorf("%v moves no memory of others: %w", t.device.Info(), backend.ErrUnsupported)
+	}
+	if err := m.Move(address); err != nil {
+		return fmt.Errorf("a tensor of %d×%d over memory at %#x: %w", t.Rows, t.Cols, address, err)
+	}
+	t.foreign.address = address
+	return nil
+}
+
 // imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the
 // matrix has: then it is loose.
 func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b backend.Buffer, loose bool, err error) {

@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     } else {
         float acc[TILES][4] = {};
         PipelineState at = {0, 0};
-        fetch_before<16, COLS>({c, bias}, p, x.row + 16 * warp, x.col);
+        if (!by_columns_c(p.store)) fetch_before<16, COLS>({c, bias}, p, x.row + 16 * warp, x.col);
         sum(acc, pipeline, at, x.first, x.last, warp / 4, l.along, r.along);
         launches_before();
         __syncwarp();

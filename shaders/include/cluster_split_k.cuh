@@ -4,7 +4,7 @@
 #pragma once
 #include "bulk.cuh"
 #include "launches.cuh"
-#include "store_batches.cuh"
+#include "store_columns.cuh"
 
 __device__ __forceinline__ void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
@@ -33,6 +33,7 @@ template <int STAGES_OF_RING, class F> __device__ __forceinline__ void copies(u3
 template <int STRIDE, int N, class P, class F>
 __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, u32 end,
                                              F recompute) {
+    if (by_columns_c(p.store)) return store_columns<STRIDE>(acc, to, p, row, col, end, recompute);
     float(&sums)[1][N][4] = reinterpret_cast<float(&)[1][N][4]>(acc);
     if (!store_plain<STRIDE>(sums, to, p, row, col, end)) store_sums<STRIDE>(sums, to, p, row, col, end, recompute);
 }

@@ -85,7 +85,7 @@ func sparseGroups(t dtype.Type) *spec.Variant {
 		spec.Define("STAGES", stages),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
-	x.Maps, x.Overlaps = 1, true
+	x.Maps, x.Overlaps, x.AnyOrder = 1, true, true
 	onHopper(x)
 	return of(1, groupPack).sized(x, group24Kind, rows, groupCols)
 }
@@ -109,7 +109,7 @@ func fews(t dtype.Type) []*spec.Variant {
 				spec.Define("EXCHANGE", exchange),
 			})
 		x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
-		x.Maps, x.Overlaps = 1, true
+		x.Maps, x.Overlaps, x.AnyOrder = 1, true, true
 		onHopper(x)
 		s := sizes{packing: packing{1, groupPack}, parts: c.parts, resident: c.resident}
 		vs = append(vs, s.sized(x, few24Kind, fewRows, c.cols))
@@ -153,8 +153,7 @@ func few(v *spec.Variant, p spec.Problem, b int, x *params) (groups [3]uint32, m
 		return groups, nil, fmt.Errorf("%d workgroups exceed %d: %w", n, 1<<31-1, backend.ErrUnsupported)
 	}
 	x.width = uint32(n)
-	return [3]uint32{x.width, 1, 1}, []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb,
-		TileRows: 64, TileCols: min(64, cols)}}, nil
+	return [3]uint32{x.width, 1, 1}, []backend.TileMap{mapOfB(p, b, cols, 64, min(64, cols))}, nil
 }
 
 // expand is expand.cu.
@@ -217,7 +216,7 @@ func onHopper(x *spec.Variant) {
 func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap) {
 	most := max(1, p.Caps.Units/2) // clusters
 	shapes, wide := clusterTiles, groupCols
-	if p.N <= 64 {
+	if p.N <= 64 && !p.BCol {
 		shapes, wide = narrowTiles, 64
 	}
 	least := math.Inf(1)
@@ -231,12 +230,22 @@ func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backen
 				tiles = spec.Ceil(tiles, max(1, turns))
 			}
 			groups = [3]uint32{uint32(2 * tiles), 1, 1}
-			maps = []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb,
-				TileRows: uint32(64 / t.down), TileCols: 64}}
+			maps = []backend.TileMap{mapOfB(p, b, uint32(wide/t.down), uint32(64/t.down), 64)}
 		}
 	}
 	x.blocks, x.width = uint32(spec.Ceil(p.M, int(x.tall))), groups[0]
 	return groups, maps
+}
+
+// mapOfB returns the tensor map of B. A copy has 64 rows of `lines` columns if B is column-major, else `rows` rows of
+// `cols` columns.
+func mapOfB(p spec.Problem, arg int, lines, rows, cols uint32) backend.TileMap {
+	ld := uint32(p.LDB)
+	if p.BCol {
+		return backend.TileMap{Arg: arg, Rows: uint32(max(1, p.N)), Cols: uint32(max(1, p.K)), Pitch: ld, TileRows: lines,
+			TileCols: 64}
+	}
+	return backend.TileMap{Arg: arg, Rows: uint32(max(1, p.K)), Cols: ld, Pitch: ld, TileRows: rows, TileCols: cols}
 }
 
 // tileShape is how the two blocks of a cluster compute at a time: the rows of a block's tile, and how many tiles are

@@ -83,8 +83,15 @@ __device__ __forceinline__ void copy_columns(const Pipeline &pipeline, const CTA
     if (slabs == SLABS) each(SLABS);
     else each(slabs);
 }
+// copy_lines is copy_columns for a column-major B: a stage has COLS lines of DEPTH elements.
+__device__ __forceinline__ void copy_lines(const Pipeline &pipeline, const CTATile &x, const TileMap *map) {
+    copies<STAGES>(pipeline.empty, x.first, x.last, [&](u32 s, u32 k) {
+        tile_copy_here(pipeline.stages + s * STAGE_BYTES + VALUES, map, x.col, k * DEPTH, pipeline.full + 8 * s);
+    });
+}
 
-// multiply is the work of group 0 or 1 of four warps.
+// multiply is the work of group 0 or 1 of four warps. TRANS is 0 if B is column-major.
+template <int TRANS>
 __device__ __forceinline__ void multiply(float (&acc)[TILES][4], const Pipeline &pipeline, const CTATile &x,
                                          const uint4 *places, u32 group, const Params &p) {
     u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
@@ -96,9 +103,10 @@ __device__ __forceinline__ void multiply(float (&acc)[TILES][4], const Pipeline 
             b = pipeline.stages + stage * STAGE_BYTES + VALUES;
         barrier_wait(pipeline.full + 8 * stage, parity);
         wgmma_fence();
-        wgmma_sparse<ELEM, 0>(acc, rows_of_8(a), across_of<WIDE>(b, SLAB), y[0][at]);
-        wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), across_of<WIDE>(b + DEPTH / 2 * 2 * WIDE, SLAB),
-                              y[0][at]);
+        u64 lower = TRANS ? across_of<WIDE>(b, SLAB) : swizzled(b, SLAB),
+            upper = TRANS ? across_of<WIDE>(b + DEPTH / 2 * 2 * WIDE, SLAB) : swizzled(b + DEPTH, SLAB);
+        wgmma_sparse<ELEM, 0, TRANS>(acc, rows_of_8(a), lower, y[0][at]);
+        wgmma_sparse<ELEM, 1, TRANS>(acc, rows_of_8(a + PIECE_VALUES / 2), upper, y[0][at]);
         wgmma_commit();
         if (k > 0) {
             wgmma_wait<1>(); // the step before is done
@@ -129,18 +137,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__
     __syncthreads();
     if (SPLITS > 1) cluster_arrive();
     if (warp >= MULTIPLY / 32) {
-        u32 slabs = x.col < p.n ? min(SLABS, (p.n - x.col + WIDE - 1) / WIDE) : 0;
+        bool lines = by_columns_b(p.store);
+        u32 slabs = lines ? SLABS : x.col < p.n ? min(SLABS, (p.n - x.col + WIDE - 1) / WIDE) : 0;
         if (threadIdx.x == MULTIPLY) copy_values(pipeline, x, (const unsigned char *)values, slabs, p);
         else if (threadIdx.x == MULTIPLY + 32) {
             launches_before();
             launches_after();
-            copy_columns(pipeline, x, &map, slabs);
+            if (lines) copy_lines(pipeline, x, &map);
+            else copy_columns(pipeline, x, &map, slabs);
         }
         __syncwarp();
         if (SPLITS > 1) cluster_wait();
     } else {
         float acc[TILES][4] = {};
-        multiply(acc, pipeline, x, (const uint4 *)index, warp / 4, p);
+        if (by_columns_b(p.store)) multiply<0>(acc, pipeline, x, (const uint4 *)index, warp / 4, p);
+        else multiply<1>(acc, pipeline, x, (const uint4 *)index, warp / 4, p);
         launches_before();
         EntriesGroup24 entries{values, index, mask, b, &p};
         __syncwarp();

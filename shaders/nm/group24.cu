@@ -4,10 +4,10 @@
 // columns (p.wide is 1) the CTAs of a cluster split K, (128 or 64 × COLS) (group24_few.cuh). Two consumer warpgroups
 // take half of the rows each. Clusters take tiles in turn; while one is stored the next one's first stages are loaded.
 // Data movement: the matrix is packed in tiles (64 × 64) whose values lie as the instruction reads them from shared
-// memory: bulk copies load them; metadata goes to registers. Tiles of B come by TMA. One producer thread copies, STAGES
-// deep. The two CTAs of a cluster have neighbouring tiles: each loads half of what both need and multicasts it. A
-// launch begins while the one before still stores its last tiles, and with few columns prefetches A. (With many columns
-// that made all steps slower.)
+// memory: bulk copies load them; metadata goes to registers. Tiles of B, of either order, come by TMA. One producer
+// thread copies, STAGES deep. The two CTAs of a cluster have neighbouring tiles: each loads half of what both need
+// and multicasts it. A launch begins while the one before still stores its last tiles, and with few columns
+// prefetches A. (With many columns that made all steps slower.)
 // Bound by: the sparse tensor cores for wide C, L2 to shared memory else.
 // Constants: ENTRY, ELEM (half.cuh), COLS (64, 128 or 256), STAGES (of a tile of 256 rows). Dynamic shared memory:
 // SHARED_BYTES + 256 + 8·REMAINDER_BYTES (remainder hooks, remainder.cuh).
@@ -15,7 +15,7 @@
 #include "group24.cuh"
 #include "../include/bulk.cuh"
 #include "../include/launches.cuh"
-#include "../include/store_batches.cuh"
+#include "../include/store_columns.cuh"
 #include "../include/hopper_sparse.cuh"
 
 #define THREADS 384
@@ -29,10 +29,14 @@ __device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) 
     return col < p.n ? min(most, (p.n - col + 63) / 64) : 0;
 }
 
+// in_lines reports whether B is column-major. A remainder takes a row-major B only.
+__device__ __forceinline__ bool in_lines(const Params &p) { return REMAINDER_BYTES == 0 && by_columns_b(p.store); }
+
 // store_inside stores a warp's 16 rows of sums within C's columns, 16 columns at a time.
 template <int N, class F>
 __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col,
                                              F recompute) {
+    if (REMAINDER_BYTES == 0 && by_columns_c(p.store)) return store_columns<16>(acc, to, p, row, col, p.n, recompute);
     store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, recompute);
 }
 
@@ -66,6 +70,8 @@ template <int TALL, int DOWN> struct Work {
         return min(row(tile), (p.rows + 255) / 256 * 256 - TILE_ROWS);
     }
 
+    static __device__ __forceinline__ bool lines(const Params &p) { return in_lines(p); }
+
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < RING; s++) {
             barrier_init(full + 8 * s, 1);
@@ -85,12 +91,15 @@ template <int TALL, int DOWN> struct Work {
             u32 r = packed_row(tile, p), c = col(tile);
             const unsigned char *v =
                 values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / ACROSS);
-            u32 slabs = slabs_inside(p, c, COLS / 64);
+            bool lines = in_lines(p);
+            u32 slabs = lines ? COLS / 64 : slabs_inside(p, c, COLS / 64);
             for (u32 k = 0; k < steps; k++) {
                 u32 to = pipeline + stage * STAGE_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 barrier_expect(bar, slabs * SLAB + VALUES);
-                for (u32 i = 0; i < slabs; i++)
+                if (lines)
+                    tile_copy(to + down * (B_BYTES / DOWN), map, c + down * (COLS / DOWN), k * DEPTH, bar, b_blocks);
+                for (u32 i = 0; !lines && i < slabs; i++)
                     tile_copy(to + i * SLAB + down * (SLAB / DOWN), map, k * DEPTH + down * (DEPTH / DOWN), c + 64 * i,
                               bar, b_blocks);
                 bulk_copy(to + B_BYTES + across * (VALUES / ACROSS), v + (u64)k * (4 * PIECE_VALUES), VALUES / ACROSS,
@@ -100,8 +109,8 @@ template <int TALL, int DOWN> struct Work {
         }
     }
 
-    // multiply is the work of group 0 or 1 of four warps.
-    template <class F>
+    // multiply is the work of group 0 or 1 of four warps. TRANS is 0 if B is column-major.
+    template <int TRANS, class F>
     __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p,
                                              REMAINDER remainder, F recompute) const {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
@@ -129,7 +138,7 @@ template <int TALL, int DOWN> struct Work {
             auto step = [&](u32 k, u32(&x)[TALL][4], int at, u32(&y)[TALL][4], int last) {
                 u32 b = pipeline + stage * STAGE_BYTES, a = b + B_BYTES + group * TALL * PIECE_VALUES;
                 barrier_wait(full + 8 * stage, parity);
-                multiply_pieces(acc, a, b, x, at);
+                multiply_pieces<TRANS>(acc, a, b, x, at);
                 if (k > 0) {
                     wgmma_wait<1>(); // the step before is done
 #pragma unroll
@@ -167,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     // with calls f with the work of this launch.
     auto with = [&](auto f) __attribute__((always_inline)) {
         u32 at = shared_address(smem);
-        bool narrow = p.n <= 64;
+        bool narrow = p.n <= 64 && !in_lines(p);
         if (p.wide == 0 && p.tall == 256) f(Work<2, 1>(at, p));
         else if (p.wide == 0) f(Work<1, 2>(at, p));
         else if (p.tall == 128 && narrow) f(Few<64, 1>(at, p));
@@ -194,7 +203,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         REMAINDER more =
             REMAINDER_OF(shared_address(smem) + SHARED_BYTES + 256 + (threadIdx.x - 128) / 32 * REMAINDER_BYTES, b);
         with([&](const auto &work) __attribute__((always_inline)) {
-            work.multiply(group - 1, (const uint4 *)index, {c, bias}, p, more, more.entries(entries, p));
+            if (work.lines(p))
+                work.template multiply<0>(group - 1, (const uint4 *)index, {c, bias}, p, more,
+                                          more.entries(entries, p));
+            else
+                work.template multiply<1>(group - 1, (const uint4 *)index, {c, bias}, p, more,
+                                          more.entries(entries, p));
         });
         __syncwarp();
     }

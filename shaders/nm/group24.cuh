@@ -4,6 +4,7 @@
 #include "nm.cuh"
 #include "remainder.cuh"
 #include "../include/hopper_sparse.cuh"
+#include "../include/orders.cuh"
 
 // The matrix is stored in tiles of 64 rows by 64 columns. Four tiles, of 256 rows, follow each other before the next
 // columns.
@@ -42,7 +43,7 @@ struct EntriesGroup24 {
                 index[(((panel * fours24(*p) + piece / 4) * 4 + sub) * 128 + r / 16 * 32 + r % 8 * 4 + in / 8) * 4 +
                       piece % 4];
             u32 place = word >> (16 * (r / 8 % 2) + in % 8 * 2) & 3;
-            s.add(to_float(value), to_float(b[(u64)(slot / 2 * 4 + place) * p->ldb + col]));
+            s.add(to_float(value), to_float(b[place_in_b(*p, slot / 2 * 4 + place, col)]));
         }
     }
 };
@@ -56,18 +57,19 @@ __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
 }
 
 // multiply_pieces starts to add the products of TALL tiles, from address a on in shared memory, and a slab of B.
-// x[i][at] has the places of tile i.
-template <int TALL, int N>
+// x[i][at] has the places of tile i. TRANS is 0 if B is column-major.
+template <int TRANS, int TALL, int N>
 __device__ __forceinline__ void multiply_pieces(float (&acc)[TALL][N][4], u32 a, u32 b, const u32 (&x)[TALL][4],
                                                 int at) {
+    constexpr u32 HALF = TRANS ? SLAB / 2 : DEPTH; // bytes from one half of the columns of A to the other
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < TALL; i++)
-        wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
+        wgmma_sparse<ELEM, 0, TRANS>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
 #pragma unroll
     for (int i = 0; i < TALL; i++)
-        wgmma_sparse<ELEM, 1>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB),
-                              x[i][at]);
+        wgmma_sparse<ELEM, 1, TRANS>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2),
+                                     swizzled(b + HALF, SLAB), x[i][at]);
     wgmma_commit();
 }
 

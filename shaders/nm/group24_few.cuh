@@ -34,6 +34,9 @@ template <int WIDTH, int DEEP> struct Few {
     }
     __device__ __forceinline__ u32 at(u32 share, u32 i) const { return i / 4 * (4 * SPLITS) + first(share) + i % 4; }
 
+    // lines is in_lines for these tiles: a column-major B has those of 128 columns.
+    static __device__ __forceinline__ bool lines(const Params &p) { return WIDTH == 128 && in_lines(p); }
+
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < DEEP * RING; s++) {
             barrier_init(full + 8 * s, 1);
@@ -43,7 +46,7 @@ template <int WIDTH, int DEEP> struct Few {
     }
 
     __device__ __forceinline__ void produce(const unsigned char *values, const TileMap *map, const Params &p) const {
-        u32 stage = 0, parity = 1, slabs = slabs_inside(p, col, WIDTH / 64);
+        u32 stage = 0, parity = 1, slabs = lines(p) ? WIDTH / 64 : slabs_inside(p, col, WIDTH / 64);
         auto left = [&](u32 s, u32 k) {
             u32 bar = full + 8 * s;
             barrier_expect(bar, slabs * SLAB + PIECES * PIECE_VALUES);
@@ -63,14 +66,17 @@ template <int WIDTH, int DEEP> struct Few {
                     barrier_wait(empty + 8 * s, parity);
                     left(s, k);
                 }
-                for (u32 j = 0; j < slabs; j++) tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
+                if (lines(p)) tile_copy(to, map, col, k * DEPTH, bar, 1 << rank);
+                else
+                    for (u32 j = 0; j < slabs; j++)
+                        tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
             }
             if (++stage == RING) stage = 0, parity ^= 1;
         }
     }
 
     // multiply is the work of group 0 or 1. All threads of the cluster meet once, here or elsewhere.
-    template <class F>
+    template <int TRANS, class F>
     __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p,
                                              REMAINDER remainder, F recompute) const {
         float acc[TALL][WIDTH / 8][4] = {};
@@ -93,7 +99,7 @@ template <int WIDTH, int DEEP> struct Few {
         auto step = [&](u32 k, u32(&x)[TALL][4], int at, u32(&y)[TALL][4], int last) {
             u32 s = group % DEEP * RING + stage, b = pipeline + s * STAGE_BYTES, a = b + TILE + down * PIECE_VALUES;
             barrier_wait(full + 8 * s, parity);
-            multiply_pieces(acc, a, b, x, at);
+            multiply_pieces<TRANS>(acc, a, b, x, at);
             if (k > 0) {
                 wgmma_wait<1>(); // the step before is done
 #pragma unroll

@@ -232,7 +232,7 @@ func Lay(v *spec.Variant, of nm.Pattern, p spec.Problem,
 		return x, groups, nil, err
 	}
 	x = params{
-		rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), store: p.StoreWord(),
+		rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), store: p.StoreWord() | p.OrderWord(),
 		alpha: float32(p.Alpha), beta: float32(p.Beta),
 		cols: uint32(p.K), groups: uint32(shape.Groups), keep: uint32(of.N), every: uint32(of.M),
 		wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(of.V),

@@ -27,7 +27,7 @@ var suite = shadertest.Suite{
 	Slow:   func(v *spec.Variant) bool { return v.Const("V") > 32 },
 	Tiles:  func(v *spec.Variant) (stage, rows uint32) { return v.Const("STAGE"), v.Const("ROWS") },
 	Cases: func(v *spec.Variant, out dtype.Type) (some []shadertest.Case) {
-		for i, q := range cases(v) {
+		for i, q := range shadertest.InOrders(v, cases(v)) {
 			if out == dtype.F32 && slices.Contains(nm.Format.Variants, v) || i%4 == 1 {
 				some = append(some, q) // writing C, and tiles of other vendors: a share of all that is the same for all
 			}

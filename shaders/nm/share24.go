@@ -20,11 +20,11 @@ const (
 	GroupPack = groupPack // for group24.cu
 )
 
-// Resized makes a variant of Variants24 one of such a kernel, of no unit.
+// Resized makes a variant of Variants24 one of such a kernel, of no unit, which takes B and C row-major.
 func Resized(v *spec.Variant) {
 	s := sizesOf(v)
 	s.unit = 0
-	v.Shape, v.Packing, v.Tile.Panel = s, s.packing, 0
+	v.Shape, v.Packing, v.Tile.Panel, v.AnyOrder = s, s.packing, 0, false
 }
 
 // Order returns how such a variant has values and places lie.

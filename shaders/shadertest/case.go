@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -34,6 +35,18 @@ type Case struct {
 
 	double    bool // elements and sums are of f64
 	quantised bool // A has values that 8 bits hold exactly
+}
+
+// InOrders returns the cases and, if the variant takes any order, each with a column-major B, a column-major C, and both.
+func InOrders(v *spec.Variant, cs []Case) []Case {
+	all := slices.Clone(cs)
+	for o := 1; v.AnyOrder && o < 4; o++ {
+		for _, q := range cs {
+			q.Name, q.BCol, q.CCol = fmt.Sprintf("%s, order %d", q.Name, o), o != 2, o != 1
+			all = append(all, q)
+		}
+	}
+	return all
 }
 
 // Basics are small products that most formats take. pattern returns one in which rows, alike in groups of `alike` where

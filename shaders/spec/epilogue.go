@@ -83,6 +83,12 @@ func (p Problem) StoreWord() uint32 {
 	return include.Number(p.Out) | p.Epilogue.word()
 }
 
+// OrderWord is the part of the parameter `store` that tells kernels the orders of B and C: bit 12 is set if B is
+// column-major, bit 13 if C is. Kernels that take any order get it together with StoreWord.
+func (p Problem) OrderWord() uint32 {
+	return Flag(p.BCol)<<12 | Flag(p.CCol)<<13
+}
+
 // Stored holds the fields of a word `store`: the number of C's type, and the epilogue.
 func Stored(word uint32) (elem uint32, e Epilogue) {
 	return word & 3, Epilogue{Bias: Bias(word >> 2 & 3), Activation: Activation(word >> 4 & 15), BiasShift: word >> 8 & 15}

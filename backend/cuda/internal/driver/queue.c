@@ -172,6 +172,65 @@ CUresult spmm_queue_submit(spmm_queue *q, spmm_clock *clock, int first, int last
 	return r;
 }
 
+static CUresult enqueue(spmm_queue *q, CUstream stream, int *captured)
+{
+	CUcontext ctx = q->ctx;
+	CUstreamCaptureStatus status;
+	/* the handles up to 2 stand for default streams, which are of the current context */
+	CUresult r = (uintptr_t)stream > 2 ? cuStreamGetCtx(stream, &ctx) : CUDA_SUCCESS;
+	if (!r && ctx != q->ctx)
+		r = CUDA_ERROR_INVALID_CONTEXT;
+	if (!r)
+		r = cuStreamIsCapturing(stream, &status);
+	if (r)
+		return r;
+	*captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
+	for (unsigned int i = 0; i < q->n && !r; i++) {
+		r = launch(&q->launch[i], stream);
+		q->failed = r ? i : SPMM_BATCH;
+	}
+	return r;
+}
+
+CUresult spmm_queue_enqueue(spmm_queue *q, CUstream stream, int *captured)
+{
+	CUcontext current = NULL, popped;
+	q->failed = SPMM_BATCH;
+	CUresult r = cuCtxGetCurrent(&current);
+	const int other = !r && current != q->ctx;
+	if (other)
+		r = cuCtxPushCurrent(q->ctx);
+	if (!r) {
+		r = enqueue(q, stream, captured);
+		if (other)
+			cuCtxPopCurrent(&popped);
+	}
+	q->n = 0;
+	return r;
+}
+
+CUresult spmm_context_wait(spmm_queue *q)
+{
+	CUcontext popped;
+	CUresult r = cuCtxPushCurrent(q->ctx);
+	if (r)
+		return r;
+	r = cuCtxSynchronize();
+	cuCtxPopCurrent(&popped);
+	return r;
+}
+
+CUresult spmm_clock_order(spmm_queue *q, spmm_clock *c, CUstream stream)
+{
+	CUcontext popped;
+	CUresult r = cuCtxPushCurrent(q->ctx);
+	if (r)
+		return r;
+	r = cuStreamWaitEvent(stream, c->stop, 0);
+	cuCtxPopCurrent(&popped);
+	return r;
+}
+
 static long long now(void)
 {
 	struct timespec t;

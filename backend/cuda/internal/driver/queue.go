@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"gorgonia.org/cu"
+
+	"github.com/spmmrun/spmm/backend"
 )
 
 // Batch is how many launches go to the driver in one call.
@@ -61,14 +63,14 @@ const (
 	PerThreadStream = 2
 )
 
-// SetStream has all that comes next go to another stream, which stays its owner's; 0: to the queue's own. Nothing
-// of the queue may be in flight. A stream of another context is InvalidContext.
-func (q *Queue) SetStream(handle uintptr) error {
+// SetStream has all that comes next go to another stream, which stays its owner's: OwnStream is the queue's own. On the
+// device, it comes after the run of a clock, if there is one. A stream of another context is InvalidContext.
+func (q *Queue) SetStream(handle uintptr, after Clock) error {
 	s := q.own
-	if handle != 0 {
-		s = *(*C.CUstream)(unsafe.Pointer(&handle))
+	if handle != backend.OwnStream {
+		s = streamOf(handle)
 	}
-	if handle > PerThreadStream {
+	if handle > PerThreadStream && handle != backend.OwnStream {
 		var ctx C.CUcontext
 		if err := check(C.cuStreamGetCtx(s, &ctx)); err != nil {
 			return err
@@ -77,8 +79,39 @@ func (q *Queue) SetStream(handle uintptr) error {
 			return InvalidContext
 		}
 	}
+	if after.c != nil && s != q.c.stream {
+		if err := check(C.spmm_clock_order(q.c, after.c, s)); err != nil {
+			return err
+		}
+	}
 	q.c.stream = s
 	return nil
+}
+
+// streamOf is the stream of a handle. 0 is the default stream.
+func streamOf(handle uintptr) C.CUstream {
+	if handle == 0 {
+		handle = LegacyStream
+	}
+	return *(*C.CUstream)(unsafe.Pointer(&handle))
+}
+
+// Enqueue submits the batch to a stream of the context, without events, and tells whether the stream captures a graph.
+func (q *Queue) Enqueue(handle uintptr) (captured bool, err error) {
+	var c C.int
+	err = check(C.spmm_queue_enqueue(q.c, streamOf(handle), &c))
+	return c != 0, err
+}
+
+// WaitAll waits until all streams of the context are idle.
+func (q *Queue) WaitAll() error { return check(C.spmm_context_wait(q.c)) }
+
+// Relax lets this thread allocate memory and load code although some stream captures a graph, until the function that it
+// returns is called. The context must be current.
+func Relax() func() {
+	mode := C.CUstreamCaptureMode(C.CU_STREAM_CAPTURE_MODE_RELAXED)
+	C.cuThreadExchangeStreamCaptureMode(&mode)
+	return func() { C.cuThreadExchangeStreamCaptureMode(&mode) }
 }
 
 // Full reports whether the batch has to be submitted before another Add.

@@ -64,6 +64,16 @@ CUresult spmm_clock_destroy(spmm_clock *c);
  * stops it. One that fails waits until everything submitted is done. */
 CUresult spmm_queue_submit(spmm_queue *q, spmm_clock *clock, int first, int last);
 
+/* Submits the n launches in q to any stream of its context, without events, and returns. It is legal while the stream
+ * captures a graph: then *captured is set. Another context's stream is CUDA_ERROR_INVALID_CONTEXT. */
+CUresult spmm_queue_enqueue(spmm_queue *q, CUstream stream, int *captured);
+
+/* Waits until all streams of the queue's context are idle. */
+CUresult spmm_context_wait(spmm_queue *q);
+
+/* Has stream wait for a run that was submitted with its own clock, on the device. */
+CUresult spmm_clock_order(spmm_queue *q, spmm_clock *c, CUstream stream);
+
 /* Waits for the batch before the last one submitted, or for all that was submitted, 20 ms at most:
  * CUDA_ERROR_NOT_READY if it is not done then. The first look of a wait polls without sleeping. When
  * the last batch of a run is done its clock has the time since the first began. */

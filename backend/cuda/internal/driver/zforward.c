@@ -144,6 +144,8 @@ FORWARD(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t leng
 FORWARD(cuStreamQuery, (CUstream hStream), (hStream))
 FORWARD(cuStreamSynchronize, (CUstream hStream), (hStream))
 FORWARD(cuStreamGetCtx, (CUstream hStream, CUcontext *pctx), (hStream, pctx))
+FORWARD(cuStreamIsCapturing, (CUstream hStream, CUstreamCaptureStatus *captureStatus), (hStream, captureStatus))
+FORWARD(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *mode), (mode))
 FORWARD(cuStreamDestroy_v2, (CUstream hStream), (hStream))
 FORWARD(cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags))
 FORWARD(cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags))

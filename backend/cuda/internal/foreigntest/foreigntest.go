@@ -340,7 +340,8 @@ func streams(t *testing.T, drv backend.Driver) {
 		}
 	}
 	follows(t, d, b, p, s)
-	must(t, d.UseStream(t.Context(), 0))
+	enqueued(t, d, b, p, s)
+	must(t, d.UseStream(t.Context(), backend.OwnStream))
 	must(t, s.Synchronize())
 	must(t, s.Destroy())
 	must(t, b.Write(t.Context(), 0, pattern(size, 20))) // on the device's own again
@@ -393,6 +394,32 @@ func follows(t *testing.T, d device, b backend.Buffer, p cu.DevicePtr, s cu.Stre
 		_, err = pending.Wait(t.Context())
 		must(t, err)
 	}
+}
+
+// What is enqueued to a stream is in order with its owner's copies, at the address that the buffer was moved to.
+func enqueued(t *testing.T, d device, b backend.Buffer, p cu.DevicePtr, s cu.Stream) {
+	t.Helper()
+	l, want := recording(t, d, b)
+	other, err := cu.MemAlloc(b.Size())
+	must(t, err)
+	m := b.(backend.Mover)
+	must(t, m.Move(uintptr(other)))
+	if captured, err := d.Enqueue(cuda.StreamOf(s), l); captured || err != nil {
+		t.Errorf("Enqueue: captured %t, %v", captured, err)
+	}
+	host, err := driver.HostAlloc(len(want))
+	must(t, err)
+	defer cu.MemFreeHost(unsafe.Pointer(&host[0]))
+	must(t, cu.MemcpyDtoHAsync(unsafe.Pointer(&host[0]), other, int64(len(want)), s))
+	must(t, s.Synchronize())
+	if !bytes.Equal(host, want) {
+		t.Error("what was enqueued was not seen in its stream, at the address that the buffer was moved to")
+	}
+	if m.Move(4) == nil {
+		t.Error("a buffer was moved where there is no memory")
+	}
+	must(t, m.Move(uintptr(p)))
+	must(t, cu.MemFree(other))
 }
 
 // Page-locked memory that the program made is copied as any other.

@@ -80,6 +80,7 @@ struct op {
 struct CUstream_st {
 	struct op *first, **last;
 	CUcontext ctx;
+	CUstream sibling; /* the context's stream made before */
 };
 
 struct CUctx_st {
@@ -89,6 +90,7 @@ struct CUctx_st {
 	size_t used;
 	int events, streams, graphs, libraries;
 	struct CUstream_st legacy; /* the default stream */
+	CUstream made;             /* last of those that were not destroyed */
 	CUcontext next;            /* made by cuCtxCreate */
 };
 
@@ -1061,6 +1063,8 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	*s = calloc(1, sizeof **s);
 	(*s)->last = &(*s)->first;
 	(*s)->ctx = current;
+	(*s)->sibling = current->made;
+	current->made = *s;
 	current->streams++;
 	return CUDA_SUCCESS;
 }
@@ -1091,6 +1095,43 @@ CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status)
+{
+	ENTER(cuStreamIsCapturing, 1)
+	(void)s;
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	(void)mode;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *c)
+{
+	*c = current;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	ENTER(cuCtxSynchronize, 1)
+	CUresult r = drain(current, stream(NULL), NULL, 1);
+	for (CUstream s = current->made; s && !r; s = s->sibling)
+		r = drain(current, s, NULL, 1);
+	return r;
+}
+
+/* What the event follows is run at once, which puts it before what comes next in the stream. */
+CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
+{
+	ENTER(cuStreamWaitEvent, 1)
+	(void)s, (void)flags;
+	return e->pending ? drain(current, e->stream, e, 1) : CUDA_SUCCESS;
+}
+
 CUresult cuStreamSynchronize(CUstream s)
 {
 	ENTER(cuStreamSynchronize, 1)
@@ -1102,6 +1143,11 @@ CUresult cuStreamDestroy_v2(CUstream s)
 	ENTER(cuStreamDestroy_v2, 1)
 	drain(current, s, NULL, 1);
 	current->streams--;
+	for (CUstream *p = &current->made; *p; p = &(*p)->sibling)
+		if (*p == s) {
+			*p = s->sibling;
+			break;
+		}
 	free(s);
 	return CUDA_SUCCESS;
 }
