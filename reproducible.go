@@ -56,11 +56,11 @@ func (o Options) precision() (rfx.P, error) {
 	return rfx.P(o.P), nil
 }
 
-// Reproduced returns the precision p of the last multiplication in reproducible mode, and whether it was found, by
-// AutoP, to lose nothing of A or B: then every finite sum is the exact one, correctly rounded. Before the first
-// multiplication, and in fast mode, it returns 0 and false. On several devices, where each finds the precision that its
-// part needs, it is the largest; where one loses nothing its outputs are correctly rounded, so that they have the same
-// bits whichever it is.
+// Reproduced returns the precision p of the last multiplication or sampled product in reproducible mode, and whether it
+// was found, by AutoP, to lose nothing of the operands: then every finite sum is the exact one, correctly rounded.
+// Before the first, and in fast mode, it returns 0 and false. On several devices, where each finds the precision that
+// its part needs, it is the largest; where one loses nothing its outputs are correctly rounded, so that they have the
+// same bits whichever it is.
 func (p *Plan) Reproduced() (precision int, correctlyRounded bool) {
 	bits, lossless := p.p.Reproduced()
 	return int(bits), lossless

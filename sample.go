@@ -32,11 +32,12 @@ type SampleEpilogue struct {
 // order depends on n and the device alone. s must not be an operand.
 //
 // In reproducible mode the results have the same bits on every device: rows of x and of y are brought to fixed point,
-// each row in its own units, and sums are rounded once, and again when they are scaled (docs/reproducible.md).
+// each row in its own units, and sums are rounded once, and again when they are scaled (docs/reproducible.md). With
+// AutoP the precision is found from x and y, whatever A's values are, and the call waits for their ranges.
 //
 // The first call copies the entries' rows and columns to the device, 8 bytes an entry. Each tensor must be one block.
-// AutoP, quantised matrices, matrices in the host's memory and several devices are ErrUnsupported. After an error, such
-// as that of a cancelled context, the contents of s are undefined.
+// Quantised matrices, matrices in the host's memory and several devices are ErrUnsupported. After an error, such as
+// that of a cancelled context, the contents of s are undefined.
 func (p *Plan) Sample(ctx context.Context, x, y, s Operand, e ...SampleEpilogue) (Timing, error) {
 	q, err := sampled(x, y, s, e)
 	if err != nil {

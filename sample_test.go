@@ -195,8 +195,13 @@ func TestSampleReproducible(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		q := newSamples(dev, 30, 25, 37)
 		x, yt := q.product()
-		for _, p := range []int{15, 23, 31, 47} {
-			c, err := oracle.Reproducible(t.Context(), oracle.Problem{A: x, B: yt, Alpha: 1}, p)
+		auto, _ := oracle.Precision(x, yt)
+		for _, p := range []int{15, 23, 31, 47, spmm.AutoP} {
+			bits := p
+			if p == spmm.AutoP {
+				bits = auto
+			}
+			c, err := oracle.Reproducible(t.Context(), oracle.Problem{A: x, B: yt, Alpha: 1}, bits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,6 +257,37 @@ func TestSampleSoftmax(t *testing.T) {
 					}
 				})
 			}
+		}
+	})
+}
+
+// AutoP finds the precision that X and Y need for each product anew.
+func TestSampleAutoP(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		q := newSamples(dev, 20, 10, 8)
+		p, err := spmm.Prepare(t.Context(), dev, q.a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		s := q.tensorOf(t, formats.NewDense[float32](1, len(q.scale)))
+		for _, c := range []struct {
+			in       float32 // X besides small numbers
+			bits     int
+			lossless bool
+		}{{0x1p-20, 23, true}, {1, 15, true}, {0x1p-29, 31, true}, {0x1p-40, 47, true}, {0x1p-100, 47, false}} {
+			q.x.Set(1, 1, c.in)
+			if _, err := p.Sample(t.Context(), q.tensorOf(t, q.x), q.tensorOf(t, q.y), s); err != nil {
+				t.Fatal(err)
+			}
+			if bits, lossless := p.Reproduced(); bits != c.bits || lossless != c.lossless {
+				t.Errorf("with %v: p = %d, lossless %v; want %d, %v", c.in, bits, lossless, c.bits, c.lossless)
+			}
+		}
+		seq := dev.NewSequence()
+		defer seq.Close()
+		if err := seq.AddSample(p, q.tensorOf(t, q.x), q.tensorOf(t, q.y), s); err == nil {
+			t.Error("a sequence takes a product whose precision is not known")
 		}
 	})
 }
@@ -338,13 +374,6 @@ func TestSampleRefuses(t *testing.T) {
 		}
 		if _, err := p.Sample(t.Context(), x, y, s); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("with a closed plan: %v", err)
-		}
-		if p, err = spmm.Prepare(t.Context(), dev, q.a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP}); err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		if _, err := p.Sample(t.Context(), x, y, s); !errors.Is(err, backend.ErrUnsupported) {
-			t.Errorf("with AutoP: %v", err)
 		}
 		for name, o := range map[string]spmm.Options{
 			"in reproducible mode": {Mode: spmm.Reproducible}, "of a transposed matrix": {Transpose: true},

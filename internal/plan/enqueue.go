@@ -100,7 +100,7 @@ func (p *Plan) streamer() (backend.Streamer, error) {
 
 // launchesIn returns the launches of a product that was checked, which a launcher keeps.
 func (p *Plan) launchesIn(l *launch.Launcher, q launch.Product) (launch.RunList, error) {
-	m, err := p.exec.Prepare(context.Background(), l, q.B) // which reads nothing back, see streamer
+	m, err := p.turn(context.Background(), l, q.B) // which reads nothing back, see streamer
 	if err != nil || q.C.Rows == 0 || q.C.Cols == 0 {
 		return launch.RunList{}, err
 	}

@@ -28,8 +28,9 @@ type Plan struct {
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
 
-	given   *values.Given
-	sampler *sddmm.Sampler // nil until products are sampled
+	given       *values.Given
+	sampler     *sddmm.Sampler // nil until products are sampled
+	lastSampled bool           // the last product was sampled
 
 	mu       sync.Mutex
 	exec     executor
@@ -53,11 +54,14 @@ func (p *Plan) sums() dtype.Type {
 // Device returns the device that the plan is on.
 func (p *Plan) Device() *device.Device { return p.dev }
 
-// Reproduced returns the precision of the last multiplication in reproducible mode, and whether it was
-// found by AutoP to lose nothing: then its finite outputs before alpha and beta are correctly rounded.
+// Reproduced returns the precision of the last product in reproducible mode, sampled or not, and whether it was
+// found by AutoP to lose nothing: then its finite outputs before they are scaled are correctly rounded.
 func (p *Plan) Reproduced() (bits rfx.P, lossless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.lastSampled && p.sampler != nil {
+		return p.sampler.Reproduced()
+	}
 	return p.exec.Reproduced()
 }
 

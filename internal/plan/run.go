@@ -107,12 +107,18 @@ func (p *Plan) begin(ctx context.Context, q launch.Product) error {
 // settled returns the launches of a product that has begun, once the executor is ready for it, and the matrix that they
 // multiply with.
 func (p *Plan) settled(ctx context.Context, q launch.Product) (*resident.Matrix, launch.RunList, error) {
-	m, err := p.exec.Prepare(ctx, p.launcher, q.B)
+	m, err := p.turn(ctx, p.launcher, q.B)
 	if err != nil {
 		return nil, launch.RunList{}, err
 	}
 	w, err := p.launches(m, q)
 	return m, w, err
+}
+
+// turn returns the matrix at the precision that b needs, for a product that is not sampled.
+func (p *Plan) turn(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error) {
+	p.lastSampled = false
+	return p.exec.Prepare(ctx, l, b)
 }
 
 // launches returns the launches of a product that was checked, as they were composed the last time, if possible.

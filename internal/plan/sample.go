@@ -64,6 +64,10 @@ func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Laun
 		return err
 	}
 	defer o.Release()
+	p.lastSampled = true
+	if err := p.sampler.Scan(ctx, o); err != nil {
+		return err
+	}
 	launches, err := p.sampler.Launches(o)
 	if err != nil {
 		return err
@@ -134,10 +138,7 @@ func (p *Plan) makeSampler(ctx context.Context) error {
 	case *fast:
 		m = x.Matrix
 	case *reproducible.Executor:
-		var err error
-		if bits, err = x.Fixed(); err != nil {
-			return err
-		}
+		bits = x.Asked()
 	}
 	lines, places, err := values.Pattern(ctx, m, p.given)
 	if err != nil {

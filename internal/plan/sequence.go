@@ -161,7 +161,7 @@ func (s *Sequence) compose(x *step) error {
 	if err != nil {
 		return err
 	}
-	if x.m, err = p.exec.Prepare(ctx, s.launcher, x.B); err != nil {
+	if x.m, err = p.turn(ctx, s.launcher, x.B); err != nil {
 		return err
 	}
 	x.launches = nil
@@ -180,7 +180,7 @@ func (s *Sequence) composeSample(ctx context.Context, x *step) error {
 	if err != nil {
 		return err
 	}
-	if err := x.plan.sampler.Direct(o); err != nil {
+	if err := errors.Join(x.plan.sampler.Direct(o), x.plan.exec.Recordable()); err != nil {
 		return err
 	}
 	if err := o.Use(); err != nil {

@@ -160,12 +160,12 @@ func (r *Executor) Reproduced() (rfx.P, bool) {
 	return r.bits, r.lossless
 }
 
-// Fixed returns the precision that was given. With AutoP there is none.
-func (r *Executor) Fixed() (rfx.P, error) {
+// Asked returns the precision that was asked for, which may be AutoP.
+func (r *Executor) Asked() rfx.P {
 	if r.auto != nil {
-		return 0, fmt.Errorf("sampled products with AutoP: prepare the matrix with a fixed P: %w", backend.ErrUnsupported)
+		return work.AutoP
 	}
-	return r.bits, nil
+	return r.bits
 }
 
 // Recordable refuses AutoP, which reads B's ranges back.

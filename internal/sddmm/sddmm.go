@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	kernel "github.com/spmmrun/spmm/shaders/sddmm"
 	"github.com/spmmrun/spmm/shaders/sddmmrfx"
@@ -29,6 +30,7 @@ type Sampler struct {
 	v          *spec.Variant
 	elem       dtype.Type // of X and Y as the kernel takes them
 	p          rfx.P      // of reproducible mode; 0: fast mode
+	auto       *auto      // nil: p was given
 	entries    int64
 	rows, cols backend.Buffer // of each entry
 	spans      backend.Buffer // where the entries of each row are, for kernel softmax
@@ -38,8 +40,8 @@ type Sampler struct {
 	ranges         launch.Shared // in reproducible mode: of X's rows and Y's
 }
 
-// New copies the rows and columns of the entries to a device, for X and Y of a type, in fast mode or in fixed point of
-// a precision.
+// New copies the rows and columns of the entries to a device, for X and Y of a type, in fast mode (p = 0) or in fixed
+// point of a precision, or AutoP.
 func New(ctx context.Context, d *device.Device, t dtype.Type, p rfx.P, rows, cols []uint32) (*Sampler, error) {
 	v, err := variant(d, t, p)
 	if err != nil {
@@ -50,6 +52,9 @@ func New(ctx context.Context, d *device.Device, t dtype.Type, p rfx.P, rows, col
 		ranges: launch.Shared{What: "ranges of the rows of X and Y"},
 		y:      launch.Shared{What: "staging of Y"}, scale: launch.Shared{What: "staging of the scale"},
 		s: launch.Shared{What: "staging of S"},
+	}
+	if p == work.AutoP {
+		s.auto = &auto{}
 	}
 	if s.rows, err = d.NewWords(ctx, rows, "rows of the entries"); err != nil {
 		return nil, err
@@ -182,7 +187,7 @@ func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) {
 	if s.p == 0 {
 		c.fast(o, x, ldx, y, ldy, scale, to)
 	} else {
-		c.reproducible(o, x, ldx, y, ldy, scale, to)
+		c.reproducible(o, c.entries, x, ldx, y, ldy, scale, to)
 	}
 	if o.Softmax {
 		c.softmax(to)
@@ -209,13 +214,13 @@ func (c *composer) fast(o Operands, x backend.Buffer, ldx int, y backend.Buffer,
 	}
 }
 
-// reproducible adds the launches of kernel sddmmrfx.
-func (c *composer) reproducible(o Operands, x backend.Buffer, ldx int, y backend.Buffer, ldy int,
+// reproducible adds the launches of kernel sddmmrfx for entries of the pattern, none for the ranges alone.
+func (c *composer) reproducible(o Operands, entries int64, x backend.Buffer, ldx int, y backend.Buffer, ldy int,
 	scale, to backend.Buffer) {
 	if c.err = c.ranges.Make(c.dev, 4*int64(o.X.Rows+o.Y.Rows)); c.err != nil {
 		return
 	}
-	l, err := sddmmrfx.Launch(c.v, sddmmrfx.Op{Entries: c.entries, M: o.X.Rows, N: o.Y.Rows, K: o.X.Cols, Type: c.elem,
+	l, err := sddmmrfx.Launch(c.v, sddmmrfx.Op{Entries: entries, M: o.X.Rows, N: o.Y.Rows, K: o.X.Cols, Type: c.elem,
 		LDX: ldx, LDY: ldy, P: c.p, Scaled: o.Scale != nil})
 	if c.err = err; err == nil {
 		c.add(sddmmrfx.Program, []backend.Buffer{c.rows, c.cols, x, y, scale, c.ranges.Buffer, to}, l)
