@@ -86,6 +86,7 @@ type layout struct {
 	reuse      bool       // the plan, and on the device B and C, have multiplied with another alpha and beta before
 	changed    string     // the plan was made with other values of A, which were replaced: see values.go
 	turned     bool       // Aᵀ is prepared, to be transposed; on the right A
+	sampled    string     // the pattern of the elements of C that are computed: see sampled.go
 	right      bool       // Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, Aᵀ on the right
 }
 
@@ -104,6 +105,7 @@ func (l layout) name(prec dtype.Type) string {
 	add(l.changed != "", "values:"+l.changed)
 	add(l.turned, "transpose")
 	add(l.right, "right")
+	add(l.sampled != "", "sample:"+l.sampled)
 	add(l.a != prec.Storage(), "a:"+l.a.String())
 	add(l.b != prec.Storage(), "b:"+l.b.String())
 	add(l.c != dtype.F32, "c:"+l.c.String())
@@ -258,6 +260,10 @@ func list(kernels []*spec.Format, tier Tier, keep func(id string) bool) []test {
 	for _, t := range listed(kernels, true) {
 		w.quantised(t)
 	}
+	for _, t := range append(listed(kernels, false), target{kernel: kernels[0], prec: dtype.TF32}) {
+		w.sampled(t, kernels[0])
+	}
+	w.sampledT3(kernels[0])
 	w.doubles(kernels)
 	w.reproducible(kernels)
 	w.reproducibleEdges(kernels)

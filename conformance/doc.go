@@ -57,6 +57,8 @@
 //	               the outputs must be right, and have the bits of a plan that is made with these values
 //	transpose      Aᵀ is prepared, to be transposed
 //	right          Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, Aᵀ on the right; bcol and ccol are then row-major Bᵀ and Cᵀ
+//	sample:eighth  A stores every element, and Plan.Sample computes the elements of C at the entries of pattern eighth,
+//	               from X = A and Y = Bᵀ, with alpha as each entry's scale
 //	seed2          other numbers
 //
 // A manifest has one line for each case and variant that it ran with. A case for which the device has no variant is

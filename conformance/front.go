@@ -26,6 +26,9 @@ func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options
 	if r.spoil != nil {
 		p = r.spoil(p)
 	}
+	if t.layout.sampled != "" {
+		return frontSampled(ctx, r, t, p, o)
+	}
 	switch t.a {
 	case dtype.F16:
 		return frontA[half.F16](ctx, r, t, p, o)

@@ -22,8 +22,8 @@ func (g *grouping) forGroup(tests []test) []test {
 	var out []test
 	seen := map[string]bool{}
 	for _, t := range tests {
-		if t.path == direct && t.class == Reproducible {
-			continue // kernel rfx is run by itself
+		if t.path == direct && t.class == Reproducible || t.layout.sampled != "" {
+			continue // kernel rfx is run by itself, and one device samples
 		}
 		if t.path == direct {
 			t.path = host

@@ -56,10 +56,10 @@ func New(ctx context.Context, d *device.Device, t dtype.Type, p rfx.P, rows, col
 	if p == work.AutoP {
 		s.auto = &auto{}
 	}
-	if s.rows, err = d.NewWords(ctx, rows, "rows of the entries"); err != nil {
+	if s.rows, err = d.NewWords(ctx, kernel.Padded(rows), "rows of the entries"); err != nil {
 		return nil, err
 	}
-	if s.cols, err = d.NewWords(ctx, cols, "columns of the entries"); err != nil {
+	if s.cols, err = d.NewWords(ctx, kernel.Padded(cols), "columns of the entries"); err != nil {
 		return nil, cmp.Or(err, s.rows.Close())
 	}
 	spans, op := softmax.Spans(rows)

@@ -1,105 +1,86 @@
-// Computes: s = pattern ⊙ (x·yᵀ), scaled by a number for each entry if asked; x and y row-major; sums in f32, or f64.
-// Tile: 32 consecutive entries a warp, eight for each eight lanes. A lane has every eighth 16 bytes of the rows, and a
-// partial sum of each of the eight entries.
-// Data movement: rows of y by loads of 16 bytes, eight of them in flight for each lane. A row of x is loaded once for
-// eight entries of the same row. Partial sums are exchanged by shuffles until each lane has the sum of one entry.
-// Bound by: gathers of rows of y from L2.
-// Constants: ELEM, or DOUBLE.
+// Computes: s = pattern ⊙ (x·yᵀ) for x and y of f32 or f64, scaled by a number for each entry if asked; x and y
+// row-major; sums in the operands' type.
+// Tile: 128 consecutive entries in each pass of a CTA, 16 of a warp, four of each eight lanes. A lane has every eighth 16
+// bytes of the rows, and a partial sum of each of the four entries.
+// Data movement: rows of x and y by loads of 16 bytes, through L1: passes follow each other in the pattern, so that rows
+// of y which neighbouring rows share are found there. A row of x is loaded once for four entries of the same row. Partial
+// sums are exchanged by shuffles until each two lanes have the sum of one entry.
+// Bound by: gathers of rows of y, from L2 or through L1.
+// Constants: DOUBLE, for f64.
 
 #include "params.h"
+#include "entries.cuh"
 #ifdef DOUBLE
-typedef unsigned int u32;
 typedef double Sum;
-#define WIDTH 2 // elements of 16 bytes
+#define WIDTH 2  // elements of 16 bytes
+#define BLOCKS 3 // CTAs of a multiprocessor
 #else
-#include "../include/half.cuh"
-typedef unsigned int u32;
 typedef float Sum;
-#define WIDTH (ELEM == F32 ? 4 : 8)
+#define WIDTH 4
+#define BLOCKS 4
 #endif
-#define ALL 0xffffffffu
-#define LANES 8 // that share entries; also the entries
+#define EACH 4   // entries of eight lanes
+#define PASS 128 // entries of a pass
 
-// add returns sum plus the products of a word, or of two for f64.
+// add returns sum plus the products of 16 bytes.
 __device__ __forceinline__ Sum add(Sum sum, uint4 a, uint4 b) {
-    u32 x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
 #ifdef DOUBLE
-#pragma unroll
-    for (int i = 0; i < 4; i += 2)
-        sum = fma(__hiloint2double(x[i + 1], x[i]), __hiloint2double(y[i + 1], y[i]), sum);
+    sum = fma(__hiloint2double(a.y, a.x), __hiloint2double(b.y, b.x), sum);
+    return fma(__hiloint2double(a.w, a.z), __hiloint2double(b.w, b.z), sum);
 #else
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (ELEM == F32) {
-            sum = fmaf(__uint_as_float(x[i]), __uint_as_float(y[i]), sum);
-            continue;
-        }
-        sum = fmaf(widen_lo<ELEM>(x[i]), widen_lo<ELEM>(y[i]), sum);
-        sum = fmaf(widen_hi<ELEM>(x[i]), widen_hi<ELEM>(y[i]), sum);
-    }
+    sum = fmaf(__uint_as_float(a.x), __uint_as_float(b.x), sum);
+    sum = fmaf(__uint_as_float(a.y), __uint_as_float(b.y), sum);
+    sum = fmaf(__uint_as_float(a.z), __uint_as_float(b.z), sum);
+    return fmaf(__uint_as_float(a.w), __uint_as_float(b.w), sum);
 #endif
-    return sum;
 }
 
-// first returns 16 bytes with zeros in place of all elements but the first n.
-__device__ __forceinline__ uint4 first(uint4 v, u32 n) {
-    u32 w[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-        u32 bytes = n * (16 / WIDTH); // that stay
-        if (4 * i >= bytes) w[i] = 0;
-        else if (4 * i + 2 == bytes) w[i] &= 0xffff;
-    }
-    return make_uint4(w[0], w[1], w[2], w[3]);
+// gathered returns, in two lanes each, the sums over eight lanes of entry part / 2.
+__device__ __forceinline__ Sum gathered(const Sum (&sum)[EACH], u32 part) {
+    bool up = part & 4;
+    Sum a = up ? sum[2] : sum[0], b = up ? sum[3] : sum[1];
+    a += __shfl_xor_sync(ALL, up ? sum[0] : sum[2], 4);
+    b += __shfl_xor_sync(ALL, up ? sum[1] : sum[3], 4);
+    up = part & 2;
+    Sum c = (up ? b : a) + __shfl_xor_sync(ALL, up ? a : b, 2);
+    return c + __shfl_xor_sync(ALL, c, 1);
 }
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(256, BLOCKS)
     sddmm(const u32 *__restrict__ rows, const u32 *__restrict__ cols, const uint4 *__restrict__ x,
           const uint4 *__restrict__ y, const Sum *__restrict__ scale, Sum *__restrict__ s, const Params p) {
-    u32 entry = (blockIdx.x + blockIdx.z * p.width) * 128 + threadIdx.x, part = threadIdx.x % LANES;
-    u32 at = min(entry, p.entries - 1); // lanes past the last entry compute it again
-    u32 row = rows[at], col = cols[at];
-    u32 r[LANES], c[LANES];
-    Sum sum[LANES];
+    const u32 part = threadIdx.x % 8, ldx = p.ldx / WIDTH, ldy = p.ldy / WIDTH;
+    u32 first = (blockIdx.x + blockIdx.z * p.width) * p.passes * PASS + threadIdx.x / 8 * EACH; // of the group's entries
+    for (u32 pass = 0; pass < p.passes && first - first % 16 < p.entries; pass++, first += PASS) {
+        u32 r[EACH], c[EACH];
+        entries<EACH>(r, rows, first, p.entries);
+        entries<EACH>(c, cols, first, p.entries);
+        bool same = r[0] == r[EACH - 1]; // rows ascend
+        Sum sum[EACH] = {};
+        for (u32 k = part; k * WIDTH < p.k; k += 8) {
+            uint4 a[EACH], b[EACH];
 #pragma unroll
-    for (int e = 0; e < LANES; e++) {
-        r[e] = __shfl_sync(ALL, row, e, LANES);
-        c[e] = __shfl_sync(ALL, col, e, LANES);
-        sum[e] = 0;
-    }
-    bool same = r[0] == r[LANES - 1]; // rows ascend
-    u32 ldx = p.ldx / WIDTH, ldy = p.ldy / WIDTH;
-    for (u32 k = part; k * WIDTH < p.k; k += LANES) {
-        u32 left = p.k - k * WIDTH;
-        uint4 a[LANES], b[LANES];
+            for (int e = 0; e < EACH; e++) b[e] = __ldg(y + (size_t)c[e] * ldy + k);
+            a[0] = __ldg(x + (size_t)r[0] * ldx + k);
 #pragma unroll
-        for (int e = 0; e < LANES; e++) b[e] = __ldg(y + (size_t)c[e] * ldy + k);
-        a[0] = __ldg(x + (size_t)r[0] * ldx + k);
-#pragma unroll
-        for (int e = 1; e < LANES; e++) {
-            a[e] = a[0];
-            if (!same) a[e] = __ldg(x + (size_t)r[e] * ldx + k);
-        }
-        if (left < WIDTH) {
-#pragma unroll
-            for (int e = 0; e < LANES; e++) {
-                a[e] = first(a[e], left);
-                b[e] = first(b[e], left);
+            for (int e = 1; e < EACH; e++) {
+                a[e] = a[0];
+                if (!same) a[e] = __ldg(x + (size_t)r[e] * ldx + k);
             }
+            u32 left = p.k - k * WIDTH;
+            if (left < WIDTH) {
+#pragma unroll
+                for (int e = 0; e < EACH; e++) {
+                    a[e] = leading<WIDTH>(a[e], left);
+                    b[e] = leading<WIDTH>(b[e], left);
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < EACH; e++) sum[e] = add(sum[e], a[e], b[e]);
         }
-#pragma unroll
-        for (int e = 0; e < LANES; e++) sum[e] = add(sum[e], a[e], b[e]);
+        __syncwarp();
+        Sum out = gathered(sum, part);
+        u32 entry = first + part / 2;
+        if (part % 2 == 0 && entry < p.entries) s[entry] = p.scaled ? out * scale[entry] : out;
     }
-    __syncwarp();
-#pragma unroll
-    for (int d = LANES / 2; d > 0; d /= 2) {
-        bool upper = part & d;
-#pragma unroll
-        for (int i = 0; i < d; i++) {
-            Sum keep = upper ? sum[i + d] : sum[i], give = upper ? sum[i] : sum[i + d];
-            sum[i] = keep + __shfl_xor_sync(ALL, give, d);
-        }
-    }
-    if (entry >= p.entries) return;
-    s[entry] = p.scaled ? sum[0] * scale[entry] : sum[0];
 }

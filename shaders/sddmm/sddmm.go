@@ -5,15 +5,18 @@
 // balanced whatever the rows' lengths. X and Y are row-major, of the variant's type. S and the scale are vectors of
 // f32, or f64 in variants of F64.
 //
-// On GPUs eight lanes compute eight consecutive entries. A lane has every eighth chunk of 16 bytes of the rows, and a
-// partial sum of each entry; these are added at the end so that each lane has one entry's sum. On the CPU a workgroup
-// is a run of entries. The order of a sum depends on K alone: it is the same wherever the entry lies in the pattern.
+// On CUDA f16 and bf16 are multiplied by matrix units: a quad of lanes reads an entry's two rows, and the entries' sums
+// are the diagonals of the MMAs' results (quads.cu). f32 and f64 are not: eight lanes compute four consecutive entries
+// (kernel.cu). Other GPUs have eight entries for eight lanes. A lane has every eighth chunk of 16 bytes of the rows, and
+// a partial sum of each entry, which are added at the end. On the CPU a workgroup is a run of entries. The order of a
+// sum depends on K alone: it is the same wherever the entry lies in the pattern.
 package sddmm
 
 import (
 	"embed"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -40,21 +43,36 @@ type params struct {
 	ldx, ldy uint32 // elements from row to row, multiples of 8
 	scaled   uint32 // 1: results are multiplied by scale
 	width    uint32 // of the grid in x
+	passes   uint32 // of a workgroup, on CUDA
 }
 
-// local is the invocations of a workgroup and its entries, cpuEntries the entries of one on the CPU.
+// local is the invocations of a workgroup of Vulkan and WebGPU, and its entries, cpuEntries the entries of one on the
+// CPU.
 const (
 	local      = 128
 	cpuEntries = 1024
 )
 
+// pass is the shape of CUDA's variants: the entries of a pass of a workgroup.
+type pass int64
+
+// A workgroup has at most mostPasses, for L1 to keep rows of Y from one to the next, but only where there are then
+// enough workgroups to fill a GPU evenly. Measured on an H200 (docs/history).
+const (
+	mostPasses = 16
+	workgroups = 4096
+)
+
+// passes returns how many passes workgroups have.
+func (p pass) passes(entries int64) int64 {
+	return min(max(1, entries/(int64(p)*workgroups)), mostPasses)
+}
+
 // variants returns the table: f32, which serves tf32 too, f16, bf16 and f64.
 func variants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
-		vs = append(vs,
-			spec.PTX("cuda_"+t.String(), spec.Variant{In: t, Entry: "sddmm", Local: spec.Line(local),
-				Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t)}}}),
+		vs = append(vs, cuda(t),
 			spec.SPIRV("vulkan_"+t.String(), spec.Variant{In: t, Local: spec.Line(local), Need: spec.Need{Shared: 8 * 129 * 4},
 				Unit: spec.GLSL("kernel.comp", "vulkan", t)}),
 			spec.WGSL("webgpu_"+t.String(), spec.Variant{In: t, Local: spec.Line(local), Need: spec.Need{Shared: 8 * 129 * 4},
@@ -63,11 +81,26 @@ func variants() []*spec.Variant {
 	}
 	double := map[string]string{"DOUBLE": "1"}
 	return append(vs,
-		spec.PTX("cuda_f64", spec.Variant{In: dtype.F64, Entry: "sddmm", Local: spec.Line(local), Need: spec.Need{F64: true},
-			Unit: spec.Unit{Defines: double}}),
+		spec.PTX("cuda_f64", spec.Variant{In: dtype.F64, Entry: "sddmm", Local: spec.Line(256), Shape: pass(128),
+			Need: spec.Need{F64: true}, Unit: spec.Unit{Defines: double}}),
 		spec.SPIRV("vulkan_f64", spec.Variant{In: dtype.F64, Local: spec.Line(local),
 			Need: spec.Need{F64: true, Shared: 8 * 129 * 8}, Unit: spec.Unit{Defines: double}}),
 		spec.Go("cpu_f64", dtype.F64, groupOf(include.F64, host.Widen64)))
+}
+
+// cuda returns CUDA's variant for a type.
+func cuda(t dtype.Type) *spec.Variant {
+	v := spec.Variant{In: t, Entry: "sddmm", Local: spec.Line(256), Shape: pass(128)}
+	if t != dtype.F32 {
+		v.Shape, v.Unit = pass(64), spec.Unit{Source: "quads.cu", Defines: map[string]string{"ELEM": include.Define(t)}}
+	}
+	return spec.PTX("cuda_"+t.String(), v)
+}
+
+// Padded returns a list of the entries' rows or columns as kernels take it: with words behind it, to a multiple of four,
+// that they may read.
+func Padded(list []uint32) []uint32 {
+	return append(slices.Clip(list), make([]uint32, -len(list)&3)...)
 }
 
 // Op is one sampled product.
@@ -88,12 +121,15 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	switch {
 	case op.Entries < 0 || op.K < 0 || op.LDX < op.K || op.LDY < op.K || op.LDX%8 != 0 || op.LDY%8 != 0:
 		return spec.Launch{}, fmt.Errorf("kernel sddmm: not possible: %+v", op)
-	case op.Entries > math.MaxUint32-local || op.LDX > spec.MaxLD || op.LDY > spec.MaxLD:
+	case op.Entries > math.MaxUint32-mostPasses*local || op.LDX > spec.MaxLD || op.LDY > spec.MaxLD:
 		return spec.Launch{}, fmt.Errorf("kernel sddmm: %d entries, rows %d and %d elements apart: %w", op.Entries, op.LDX,
 			op.LDY, backend.ErrUnsupported)
 	}
-	each := int64(local)
-	if v.Code == backend.CodeGo {
+	each, passes := int64(local), int64(1)
+	if p, ok := v.Shape.(pass); ok {
+		passes = p.passes(op.Entries)
+		each = int64(p) * passes
+	} else if v.Code == backend.CodeGo {
 		each = cpuEntries
 	}
 	groups, err := spec.Fold(spec.Ceil(op.Entries, each), 1)
@@ -101,6 +137,6 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel sddmm: %w", err)
 	}
 	p := params{entries: uint32(op.Entries), k: uint32(op.K), ldx: uint32(op.LDX), ldy: uint32(op.LDY),
-		scaled: spec.Flag(op.Scaled), width: groups[0]}
+		scaled: spec.Flag(op.Scaled), width: groups[0], passes: uint32(passes)}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.BlockFor(v, p, 0, 0)}}}, nil
 }
