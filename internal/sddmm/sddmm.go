@@ -217,11 +217,12 @@ func (c *composer) fast(o Operands, x backend.Buffer, ldx int, y backend.Buffer,
 // reproducible adds the launches of kernel sddmmrfx for entries of the pattern, none for the ranges alone.
 func (c *composer) reproducible(o Operands, entries int64, x backend.Buffer, ldx int, y backend.Buffer, ldy int,
 	scale, to backend.Buffer) {
-	if c.err = c.ranges.Make(c.dev, 4*int64(o.X.Rows+o.Y.Rows)); c.err != nil {
+	op := sddmmrfx.Op{Entries: entries, M: o.X.Rows, N: o.Y.Rows, K: o.X.Cols, Type: c.elem, LDX: ldx, LDY: ldy, P: c.p,
+		Scaled: o.Scale != nil, Most: c.dev.Limit()}
+	if c.err = c.ranges.Make(c.dev, 4*op.Words(c.v)); c.err != nil {
 		return
 	}
-	l, err := sddmmrfx.Launch(c.v, sddmmrfx.Op{Entries: entries, M: o.X.Rows, N: o.Y.Rows, K: o.X.Cols, Type: c.elem,
-		LDX: ldx, LDY: ldy, P: c.p, Scaled: o.Scale != nil})
+	l, err := sddmmrfx.Launch(c.v, op)
 	if c.err = err; err == nil {
 		c.add(sddmmrfx.Program, []backend.Buffer{c.rows, c.cols, x, y, scale, c.ranges.Buffer, to}, l)
 	}

@@ -63,10 +63,8 @@ const (
 	workgroups = 4096
 )
 
-// passes returns how many passes workgroups have.
-func (p pass) passes(entries int64) int64 {
-	return min(max(1, entries/(int64(p)*workgroups)), mostPasses)
-}
+// Passes returns how many passes workgroups have on CUDA, of pass entries each.
+func Passes(pass, entries int64) int64 { return min(max(1, entries/(pass*workgroups)), mostPasses) }
 
 // variants returns the table: f32, which serves tf32 too, f16, bf16 and f64.
 func variants() []*spec.Variant {
@@ -127,7 +125,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	}
 	each, passes := int64(local), int64(1)
 	if p, ok := v.Shape.(pass); ok {
-		passes = p.passes(op.Entries)
+		passes = Passes(int64(p), op.Entries)
 		each = int64(p) * passes
 	} else if v.Code == backend.CodeGo {
 		each = cpuEntries

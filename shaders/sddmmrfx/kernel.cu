@@ -1,32 +1,41 @@
 // Computes: s = pattern ⊙ (x·yᵀ) reproducibly in fixed point (RFX-p), scaled by a number for each entry if asked; x and
-// y row-major (sddmmrfx.go). Phases 0 and 1 find the ranges of the rows of x and y.
-// Tile: eight lanes a row in phases 0 and 1, an entry in phase 2.
-// Data movement: elements straight to registers, where they become integers; sums meet by shuffles.
-// Bound by: integer arithmetic.
+// y row-major (sddmmrfx.go). Phase 0 finds the ranges of the rows of x and y, and brings them to integers if asked.
+// Tile: eight lanes a row in phase 0, an entry in phase 2.
+// Data movement: in phase 0 four elements a lane, twice if they are brought to integers. In phase 2 elements straight to
+// registers, where they become integers; sums meet by shuffles.
+// Bound by: memory in phase 0, integer arithmetic in phase 2.
 
 #include "params.h"
 #include "../include/half.cuh"
 #include "../include/fixed.cuh"
-
-typedef unsigned int u32;
+#include "element.cuh"
 
 #define ALL 0xffffffffu
 #define LANES 8
 
-// element returns the f32 bits of element i of m.
-__device__ __forceinline__ u32 element(const void *m, size_t i, u32 elem) {
-    if (elem == F32) return ((const u32 *)m)[i];
-    u32 h = ((const unsigned short *)m)[i];
-    return elem == BF16 ? h << 16 : __float_as_uint(widen_lo<F16>(h));
+// kept returns four elements of a row from k on, with zeros behind the row's end.
+__device__ __forceinline__ uint4 kept(const void *m, size_t row, u32 ld, u32 k, const Params &p) {
+    uint4 v = four(m, row * ld + k, p.elem);
+    return make_uint4(v.x, k + 1 < p.k ? v.y : 0, k + 2 < p.k ? v.z : 0, k + 3 < p.k ? v.w : 0);
 }
 
-// find_range writes the range of a row of m, if the item is one.
-__device__ __forceinline__ void find_range(u32 *to, const void *m, u32 row, u32 ld, bool in, const Params &p) {
-    u32 part = threadIdx.x % LANES, r = 0;
+// prepare writes the range of a row of m, if the item is one, and its integers.
+__device__ __forceinline__ void prepare(u32 *range, int4 *to, const void *m, u32 row, u32 ld, bool in, const Params &p) {
+    u32 part = threadIdx.x % LANES * 4, r = 0;
     if (in)
-        for (u32 k = part; k < p.k; k += LANES) r = join(r, range_of(element(m, (size_t)row * ld + k, p.elem)));
+        for (u32 k = part; k < p.k; k += 4 * LANES) {
+            uint4 v = kept(m, row, ld, k, p);
+            r = join(join(r, range_of(v.x)), join(range_of(v.y), join(range_of(v.z), range_of(v.w))));
+        }
     for (u32 d = LANES / 2; d > 0; d /= 2) r = join(r, __shfl_xor_sync(ALL, r, d));
-    if (in && part == 0) to[row] = r;
+    if (!in) return;
+    if (part == 0) *range = r;
+    if (p.planes == 0) return;
+    int l = unit(r, p.bits);
+    for (u32 k = part; k < p.k; k += 4 * LANES) {
+        uint4 v = kept(m, row, ld, k, p);
+        to[k / 4] = make_int4(quantise(v.x, l), quantise(v.y, l), quantise(v.z, l), quantise(v.w, l));
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -35,9 +44,12 @@ extern "C" __global__ void __launch_bounds__(128)
     u32 part = threadIdx.x % LANES;
     u32 item = (blockIdx.x + blockIdx.z * p.width) * (128 / LANES) + threadIdx.x / LANES;
     bool in = item < p.items;
-    if (p.phase == 0) find_range(ranges, x, item, p.ldx, in, p);
-    if (p.phase == 1) find_range(ranges + p.base, y, item, p.ldy, in, p);
-    if (p.phase != 2) return;
+    if (p.phase == 0) {
+        int4 *to = (int4 *)(ranges + p.planes) + (size_t)item * (p.ldq / 4);
+        if (item < p.base) prepare(ranges + item, to, x, item, p.ldx, in, p);
+        else prepare(ranges + item, to, y, item - p.base, p.ldy, in, p);
+        return;
+    }
     int lx = 0, ly = 0;
     u32 kind = 0;
     i128 sum = 0;

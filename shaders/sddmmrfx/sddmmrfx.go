@@ -6,10 +6,14 @@
 // find the ranges of the rows of X and of Y. Phase 2 brings elements to integers in the units of their rows as it reads
 // them, and adds up the products in 128 bits. Eight lanes share a row or an entry; sums of integers are exact in any
 // order.
+//
+// On CUDA phase 0 has the rows of both. For p = 15 and 23 it also writes their integers, behind the ranges, and kernel
+// planes adds up products of these in 64 bits in place of phase 2.
 package sddmmrfx
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"math"
 
@@ -17,13 +21,15 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/sddmm"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Program is the table of the kernel. It has no Encode; see Launch. ranges has a word for each row of X and then of Y.
+// Program is the table of the kernel. It has no Encode; see Launch. ranges has a word for each row of X and then of Y,
+// and what Op.Words says.
 // factors is not read where results are not scaled: any buffer that is only read serves.
 var Program = &spec.Program{
 	Name: "sddmmrfx",
@@ -32,6 +38,7 @@ var Program = &spec.Program{
 	Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "sddmmrfx", Local: spec.Line(local)}),
+		planes,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared}}),
 		spec.WGSL("webgpu", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared},
 			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}}}),
@@ -41,7 +48,7 @@ var Program = &spec.Program{
 
 // params is the parameter block.
 type params struct {
-	phase    uint32 // 0: ranges of X, 1: of Y, 2: entries
+	phase    uint32 // 0: ranges of X (on CUDA of Y too), 1: of Y, 2: entries
 	items    uint32 // of this phase: rows or entries
 	k        uint32 // elements of a row of X and Y
 	ldx, ldy uint32 // elements from row to row, even
@@ -50,7 +57,17 @@ type params struct {
 	base     uint32 // rows of X, where the ranges of Y's begin
 	scaled   uint32 // 1: results are multiplied by factors
 	width    uint32 // of the grid in x
+	passes   uint32 // of a workgroup of kernel planes
+	planes   uint32 // where X's integers begin in ranges, a multiple of 4; 0: there are none
+	ldq      uint32 // integers from row to row, a multiple of 4
 }
+
+// planes adds up products of the integers of rows.
+var planes = spec.PTX("cuda_planes", spec.Variant{Entry: "sddmmrfx", Local: spec.Line(256),
+	Unit: spec.Unit{Source: "planes.cu"}})
+
+// planesPass is the entries of a pass of kernel planes.
+const planesPass = 128
 
 // local is the invocations of a workgroup, lanes those that share an item, shared the bytes in which these meet, and
 // cpuItems the items of a workgroup on the CPU.
@@ -69,6 +86,27 @@ type Op struct {
 	LDX, LDY int        // elements from row to row, multiples of 8
 	P        rfx.P
 	Scaled   bool
+	Most     int64 // bytes that ranges may have
+}
+
+// Words returns the length of ranges.
+func (op Op) Words(v *spec.Variant) int64 {
+	rows := int64(op.M) + int64(op.N)
+	if start, ld := op.planes(v); start > 0 {
+		return start + rows*ld
+	}
+	return rows
+}
+
+// planes returns where in ranges the integers of rows begin, 0 if they are not written, and their distance.
+func (op Op) planes(v *spec.Variant) (start, ld int64) {
+	rows := int64(op.M) + int64(op.N)
+	start, ld = (rows+3)&^3, (int64(op.K)+3)&^3
+	if v.Code != backend.CodePTX || op.P > rfx.P23 || op.Entries == 0 || op.K == 0 || op.K >= 1<<17 ||
+		4*(start+rows*ld) > op.Most || start > math.MaxUint32 {
+		return 0, 0
+	}
+	return start, ld
 }
 
 // Variant returns the variant that a device runs.
@@ -84,27 +122,41 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	case op.Entries < 0 || op.M < 0 || op.N < 0 || op.K < 0 || op.LDX < op.K || op.LDY < op.K || op.LDX%8 != 0 ||
 		op.LDY%8 != 0:
 		return spec.Launch{}, fmt.Errorf("kernel sddmmrfx: not possible: %+v", op)
-	case op.Entries > math.MaxUint32-local || op.M > math.MaxInt32 || op.N > math.MaxInt32 || op.LDX > spec.MaxLD ||
+	case op.Entries > math.MaxUint32-16*local || op.M > math.MaxInt32 || op.N > math.MaxInt32 || op.LDX > spec.MaxLD ||
 		op.LDY > spec.MaxLD:
 		return spec.Launch{}, fmt.Errorf("kernel sddmmrfx: %+v: %w", op, backend.ErrUnsupported)
 	}
+	p := params{k: uint32(op.K), ldx: uint32(op.LDX), ldy: uint32(op.LDY), elem: include.Number(op.Type),
+		bits: uint32(op.P), base: uint32(op.M), scaled: spec.Flag(op.Scaled)}
+	start, ld := op.planes(v)
+	p.planes, p.ldq = uint32(start), uint32(ld)
 	each := int64(local / lanes)
 	if v.Code == backend.CodeGo {
 		each = cpuItems
 	}
-	var l spec.Launch
-	for phase, items := range []int64{int64(op.M), int64(op.N), op.Entries} {
-		if items == 0 {
-			continue
-		}
-		groups, err := spec.Fold(spec.Ceil(items, each), 1)
-		if err != nil {
-			return l, fmt.Errorf("kernel sddmmrfx: %w", err)
-		}
-		p := params{phase: uint32(phase), items: uint32(items), k: uint32(op.K), ldx: uint32(op.LDX), ldy: uint32(op.LDY),
-			elem: include.Number(op.Type), bits: uint32(op.P), base: uint32(op.M), scaled: spec.Flag(op.Scaled),
-			width: groups[0]}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(p)})
+	rows := []int64{int64(op.M), int64(op.N)}
+	if v.Code == backend.CodePTX {
+		rows = []int64{int64(op.M) + int64(op.N), 0}
 	}
-	return l, nil
+	var l spec.Launch
+	err := errors.Join(add(&l, v, p, 0, rows[0], each), add(&l, v, p, 1, rows[1], each))
+	if start > 0 {
+		p.passes = uint32(sddmm.Passes(planesPass, op.Entries))
+		v, each = planes, planesPass*int64(p.passes)
+	}
+	return l, errors.Join(err, add(&l, v, p, 2, op.Entries, each))
+}
+
+// add adds the pass of a phase, of which a workgroup has some items.
+func add(l *spec.Launch, v *spec.Variant, p params, phase uint32, items, each int64) error {
+	if items == 0 {
+		return nil
+	}
+	groups, err := spec.Fold(spec.Ceil(items, each), 1)
+	if err != nil {
+		return fmt.Errorf("kernel sddmmrfx: %w", err)
+	}
+	p.phase, p.items, p.width = phase, uint32(items), groups[0]
+	l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(p)})
+	return nil
 }
