@@ -1,5 +1,5 @@
 // A peer of spmmrun bench: NVIDIA's cuSPARSE, cuBLAS (A with its zeros) and cuSPARSELt (where A is 2:4 and f16) on
-// the first GPU.
+// the first GPU. It samples products, too, by cuSPARSE.
 //
 //	make -C bench/peers cuda        # LT= without cuSPARSELt
 //	bin/spmmrun bench --backend cuda --peer bin/peers/cuda
@@ -34,6 +34,12 @@ static Shared rounded(const std::vector<float> &v, cudaDataType type) {
     return copy(out);
 }
 
+static cudaDataType typeOf(const std::string &precision) {
+    return precision == "f16" ? CUDA_R_16F
+           : precision == "bf16" ? CUDA_R_16BF
+           : precision == "f64" ? CUDA_R_64F : CUDA_R_32F;
+}
+
 struct CUDAPeer : Peer {
     cublasHandle_t blas;
     cusparseHandle_t sparse;
@@ -55,21 +61,36 @@ struct CUDAPeer : Peer {
     }
 
     std::vector<Algorithm> prepare(const Product &p, const std::string &precision) override {
-        close();
-        const cudaDataType type = precision == "f16" ? CUDA_R_16F
-                                  : precision == "bf16" ? CUDA_R_16BF
-                                  : precision == "f64" ? CUDA_R_64F : CUDA_R_32F;
-        const bool wide = type == CUDA_R_64F;
-        sums = wide ? CUDA_R_64F : CUDA_R_32F;
-        one = wide ? (const void *)&one64 : &one32, zero = wide ? (const void *)&zero64 : &zero32;
-        m = p.m, n = p.n;
-        b = rounded(p.b, type), c = empty((wide ? sizeof(double) : sizeof(float)) * m * n);
+        const cudaDataType type = begin(precision, p.m, p.n);
+        b = rounded(p.b, type);
         addSparse(p, type);
         if (n == 1) addVector(p, type);
         addDense(p, type, precision == "tf32");
 #ifdef LT
         if (type == CUDA_R_16F) addStructured(p);
 #endif
+        return algorithms();
+    }
+
+    std::vector<Algorithm> sample(const Product &p, const std::string &precision) override {
+        const cudaDataType type = begin(precision, 1, p.nnz);
+        b = rounded(p.b, type);
+        addSampled(p, type);
+        return algorithms();
+    }
+
+    // begin takes a product of m×n outputs in place of the last one, and returns the type of its operands.
+    cudaDataType begin(const std::string &precision, int64_t rows, int64_t cols) {
+        close();
+        const cudaDataType type = typeOf(precision);
+        const bool wide = type == CUDA_R_64F;
+        sums = wide ? CUDA_R_64F : CUDA_R_32F;
+        one = wide ? (const void *)&one64 : &one32, zero = wide ? (const void *)&zero64 : &zero32;
+        m = rows, n = cols, c = empty((wide ? sizeof(double) : sizeof(float)) * m * n);
+        return type;
+    }
+
+    std::vector<Algorithm> algorithms() const {
         std::vector<Algorithm> all;
         for (auto &w : ways) all.push_back(w.algorithm);
         return all;
@@ -134,6 +155,31 @@ struct CUDAPeer : Peer {
             }
             ways.push_back({{a.name, ""}, [launch, starts, columns, values] { launch(); }, {}});
         }
+    }
+
+    // addSampled writes the values of a matrix that has the pattern.
+    void addSampled(const Product &p, cudaDataType type) {
+        auto starts = copy(p.starts), columns = copy(p.columns), x = rounded(p.x, type);
+        struct Matrices {
+            cusparseDnMatDescr_t x = nullptr, y = nullptr;
+            cusparseSpMatDescr_t s = nullptr;
+            ~Matrices() { cusparseDestroyDnMat(x), cusparseDestroyDnMat(y), cusparseDestroySpMat(s); }
+        };
+        auto a = std::make_shared<Matrices>();
+        const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE, yes = CUSPARSE_OPERATION_TRANSPOSE;
+        const auto id = CUSPARSE_SDDMM_ALG_DEFAULT;
+        CHECK(cusparseCreateDnMat(&a->x, p.m, p.n, p.n, x->p, type, CUSPARSE_ORDER_ROW));
+        CHECK(cusparseCreateDnMat(&a->y, p.k, p.n, p.n, b->p, type, CUSPARSE_ORDER_ROW));
+        CHECK(cusparseCreateCsr(&a->s, p.m, p.k, p.nnz, starts->p, columns->p, c->p, CUSPARSE_INDEX_32I,
+                                CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, sums));
+        size_t bytes = 0;
+        CHECK(cusparseSDDMM_bufferSize(sparse, no, yes, one, a->x, a->y, zero, a->s, sums, id, &bytes));
+        Shared work = empty(bytes);
+        CHECK(cusparseSDDMM_preprocess(sparse, no, yes, one, a->x, a->y, zero, a->s, sums, id, work->p));
+        ways.push_back({{"cusparse sddmm", ""}, [=] {
+                            (void)starts, (void)columns, (void)x; // which the matrices lie in
+                            CHECK(cusparseSDDMM(sparse, no, yes, one, a->x, a->y, zero, a->s, sums, id, work->p));
+                        }, {}});
     }
 
     // addVector takes B and C of one column for vectors.

@@ -14,18 +14,20 @@
 #include <string>
 #include <vector>
 
-// Product is C = A·B: A of m×k in compressed rows, B of k×n and C of m×n row-major.
+// Product is C = A·B: A of m×k in compressed rows, B of k×n and C of m×n row-major. A sampled one is S = pattern ⊙ (X·Yᵀ),
+// where the pattern is A's, Y is b, and X of m×n row-major.
 struct Product {
     int64_t m = 0, k = 0, nnz = 0, n = 0;
     std::vector<int32_t> starts, columns; // starts has m+1
-    std::vector<float> values, b;
+    std::vector<float> values, b, x;
 
-    explicit Product(const std::string &name) {
+    Product(const std::string &name, bool sampled) {
         std::unique_ptr<FILE, int (*)(FILE *)> f(fopen(name.c_str(), "rb"), fclose);
         int64_t size[4];
         if (!f || fread(size, sizeof *size, 4, f.get()) != 4) throw std::runtime_error("the product's file cannot be read");
         m = size[0], k = size[1], nnz = size[2], n = size[3];
         take(f.get(), starts, m + 1), take(f.get(), columns, nnz), take(f.get(), values, nnz), take(f.get(), b, k * n);
+        if (sampled) take(f.get(), x, m * n);
     }
 
   private:
@@ -48,9 +50,13 @@ struct Peer {
     // prepare takes a product in place of the last one, f32, tf32, f16, bf16 or f64 being what A and B are rounded to, and returns
     // the ways to compute it.
     virtual std::vector<Algorithm> prepare(const Product &p, const std::string &precision) = 0;
+    // sample is prepare for a sampled product.
+    virtual std::vector<Algorithm> sample(const Product &, const std::string &) {
+        throw std::runtime_error("no sampled products");
+    }
     // run computes the product that many times back to back and returns the microseconds that one took on average.
     virtual double run(size_t algorithm, long times) = 0;
-    // output computes it once and returns C; output64 does in f64.
+    // output computes it once and returns C, or S; output64 does in f64.
     virtual std::vector<float> output(size_t algorithm) = 0;
     virtual std::vector<double> output64(size_t) { throw std::runtime_error("no f64"); }
     // close frees what was prepared.
@@ -123,9 +129,12 @@ struct Prepared {
 inline std::string reply(Peer &peer, const std::string &clock, Prepared &now, const std::string &line) {
     const std::string op = field(line, "op"), file = field(line, "file");
     const size_t algorithm = strtoul(field(line, "algorithm").c_str(), nullptr, 10);
-    if (op == "prepare") {
-        now.algorithms = 0, now.f64 = field(line, "precision") == "f64";
-        auto all = peer.prepare(Product(file), field(line, "precision"));
+    if (op == "prepare" || op == "sample") {
+        const bool sampled = op == "sample";
+        const std::string precision = field(line, "precision");
+        now.algorithms = 0, now.f64 = precision == "f64";
+        const Product p(file, sampled);
+        auto all = sampled ? peer.sample(p, precision) : peer.prepare(p, precision);
         now.algorithms = all.size();
         std::string names, rounded, took;
         for (auto &a : all) {

@@ -119,8 +119,7 @@ not there.`,
 		"Y = X·Aᵀ as networks compute it: X and Y row-major, X with --cols rows, Y in X's type")
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
 	f.StringVar(&j.p, "p", precisions[0], "bits that reproducible mode keeps, a list of "+orList(precisions))
-	f.StringArrayVar(&j.peers, "peer", nil,
-		"a `PROGRAM` to measure, too; may be repeated; none leaves out those of a spec")
+	addPeers(c, &j.peers)
 	j.benchTurns.add(c)
 	addBenchReport(c, &j.report)
 	f.StringArrayVar(&j.load, "load", nil, "take the report in `FILE.json` instead of measuring; may be repeated")
@@ -136,6 +135,11 @@ not there.`,
 		newBenchCopies(unfinished), newBenchChoice(unfinished),
 	)
 	return c
+}
+
+func addPeers(c *cobra.Command, peers *[]string) {
+	c.Flags().StringArrayVar(peers, "peer", nil,
+		"a `PROGRAM` to measure, too; may be repeated; none leaves out those of a spec")
 }
 
 // checkLoad refuses what says how to measure where nothing is measured.

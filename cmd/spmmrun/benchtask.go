@@ -80,6 +80,7 @@ func (o *benchOutput) print(w io.Writer, r *benchmark.Report) error {
 type benchTask struct {
 	backends string
 	matrices []string
+	peers    []string
 	most     size
 	seed     uint64
 	measure  func(context.Context, *benchmark.Task) (*benchmark.Report, error)
@@ -136,14 +137,18 @@ many bytes as there are values of f16.` + taskCodes,
 
 func newBenchSample(unfinished *temporaries) *cobra.Command {
 	j := &benchTask{measure: benchmark.Samples}
-	return j.command(unfinished, &cobra.Command{
+	c := j.command(unfinished, &cobra.Command{
 		Use:   "sample [flags] [MATRIX...]",
 		Short: "Measure sampled products (SDDMM) at the entries of matrices, and the softmax of their rows",
 		Long: `sample computes the dot products of rows of two dense matrices of 32 and 128 columns at the entries of each
 MATRIX: in f32 and f16, in f32 with the softmax of each row, and in reproducible mode. The column pack has the time of
-the first call, which brings the pattern to the device.` + taskCodes,
-		Example: `  spmmrun bench sample --backend cuda gen:rmat,scale=17,degree=16`,
+the first call, which brings the pattern to the device. --peer measures another program too, as for spmmrun bench:
+cuda.cu of bench/peers for cuSPARSE.` + taskCodes,
+		Example: `  spmmrun bench sample --backend cuda gen:rmat,scale=17,degree=16
+  spmmrun bench sample --backend cuda --peer bin/peers/cuda a.mtx`,
 	})
+	addPeers(c, &j.peers)
+	return c
 }
 
 func newBenchCopies(unfinished *temporaries) *cobra.Command {
@@ -169,7 +174,7 @@ func (j *benchTask) run(ctx context.Context, stdout io.Writer, p *progress) erro
 	if err != nil {
 		return err
 	}
-	t := &benchmark.Task{Matrices: j.matrices, Most: int64(j.most), Turns: turns}
+	t := &benchmark.Task{Matrices: j.matrices, Peers: j.peers, Most: int64(j.most), Turns: turns}
 	if len(t.Matrices) == 0 {
 		t.Matrices = []string{"gen:stencil,side=10"}
 	}

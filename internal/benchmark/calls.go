@@ -18,7 +18,8 @@ type calls struct {
 	dev      *spmm.Device
 	plan     *spmm.Plan
 	b, c     spmm.Operand
-	how      string // Way.Calls
+	add      func(*spmm.Sequence) error // what is recorded in place of plan's product; nil: that
+	how      string                     // Way.Calls
 	sequence *spmm.Sequence
 	products int // in the sequence
 	refused  bool
@@ -101,8 +102,12 @@ func (r *calls) record(ctx context.Context, products int) error {
 	}
 	_ = r.close()
 	r.sequence = r.dev.NewSequence()
+	add := r.add
+	if add == nil {
+		add = func(s *spmm.Sequence) error { return s.Add(r.plan, 1, r.b, 0, r.c) }
+	}
 	for range products {
-		if err := r.sequence.Add(r.plan, 1, r.b, 0, r.c); err != nil {
+		if err := add(r.sequence); err != nil {
 			return err
 		}
 	}

@@ -6,13 +6,14 @@
 //
 //	{"op":"hello"}                                        → {"name":"eigen","description":"Eigen 3.4.0, 2 threads"}
 //	{"op":"prepare","file":F,"precision":"f32"}           → {"algorithms":["row-major",…],"rounded":["f16",…]}
+//	{"op":"sample","file":F,"precision":"f32"}            → as prepare, for a sampled product
 //	{"op":"run","algorithm":0,"times":20}                 → {"us":12.5,"clock":"device"}   of one product, on average
-//	{"op":"output","algorithm":0,"file":F}                → {}   C is written to F: M×N numbers, row-major
+//	{"op":"output","algorithm":0,"file":F}                → {}   C is written to F: M×N numbers, row-major, or S: nnz
 //	{"op":"close"}                                        → {}   what was prepared is no longer needed
 //
 // F of prepare has, little-endian: M, K, nnz and N (64 bits each), M+1 row starts (32 bits), nnz columns (32 bits),
-// nnz values and K×N elements of B, row-major (f32 in any precision). C's numbers are of f32, in precision f64 of
-// f64. "rounded" may be missing: the type that an algorithm rounds C's elements to, "" being that of its numbers. So
+// nnz values and K×N elements of B, row-major (f32 in any precision). For a sampled product S = pattern ⊙ (X·Yᵀ) the
+// values do not count, B is Y, and M×N elements of X follow. C's and S's numbers are of f32, in precision f64 of f64. "rounded" may be missing: the type that an algorithm rounds C's elements to, "" being that of its numbers. So
 // may "prepare_us", the microseconds that preparing A took for each algorithm. The end of input ends the peer.
 
 package benchmark
@@ -164,15 +165,37 @@ type algorithm struct {
 func (p *peer) prepare(
 	ctx context.Context, a *formats.CSR[float32], b *formats.Dense[float32], prec dtype.Type,
 ) ([]*algorithm, error) {
+	all, err := p.given(ctx, "prepare", prec, a, b)
+	for _, x := range all {
+		x.rows, x.cols = a.Rows, b.Cols
+	}
+	return all, err
+}
+
+// sample gives the peer a sampled product, pattern ⊙ (x·yᵀ), and returns its ways to compute it.
+func (p *peer) sample(
+	ctx context.Context, pattern *formats.CSR[float32], x, y *formats.Dense[float32], prec dtype.Type,
+) ([]*algorithm, error) {
+	all, err := p.given(ctx, "sample", prec, pattern, y, x)
+	for _, x := range all {
+		x.rows, x.cols = 1, int(pattern.NNZ())
+	}
+	return all, err
+}
+
+// given makes a request with a file, and returns the algorithms that the answer names.
+func (p *peer) given(
+	ctx context.Context, op string, prec dtype.Type, a *formats.CSR[float32], dense ...*formats.Dense[float32],
+) ([]*algorithm, error) {
 	if a.NNZ() > math.MaxInt32 {
 		return nil, errors.New("the matrix has too many entries for peers")
 	}
 	file := filepath.Join(p.folder, "product")
-	if err := writeProduct(file, a, b); err != nil {
+	if err := writeProduct(file, a, dense...); err != nil {
 		return nil, err
 	}
 	defer os.Remove(file)
-	answer, err := p.ask(ctx, request{Op: "prepare", File: file, Precision: prec.String()})
+	answer, err := p.ask(ctx, request{Op: op, File: file, Precision: prec.String()})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +216,7 @@ func (p *peer) prepare(
 			}
 		}
 		x := &algorithm{
-			peer: p, name: printable.String(name), index: i, rows: a.Rows, cols: b.Cols, rounded: rounded, open: &open,
+			peer: p, name: printable.String(name), index: i, rounded: rounded, open: &open,
 		}
 		if i < len(answer.PrepareUS) && answer.PrepareUS[i] > 0 && answer.PrepareUS[i] < 1e12 {
 			x.prepared = answer.PrepareUS[i] / 1e6
@@ -203,8 +226,8 @@ func (p *peer) prepare(
 	return out, nil
 }
 
-// writeProduct writes the file of prepare.
-func writeProduct(name string, a *formats.CSR[float32], b *formats.Dense[float32]) error {
+// writeProduct writes the file of prepare or sample.
+func writeProduct(name string, a *formats.CSR[float32], dense ...*formats.Dense[float32]) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -214,11 +237,13 @@ func writeProduct(name string, a *formats.CSR[float32], b *formats.Dense[float32
 	for i, x := range a.RowPtr {
 		starts[i] = int32(x)
 	}
-	for _, x := range []any{[]int64{int64(a.Rows), int64(a.Cols), a.NNZ(), int64(b.Cols)}, starts, a.ColIdx, a.Val} {
+	for _, x := range []any{[]int64{int64(a.Rows), int64(a.Cols), a.NNZ(), int64(dense[0].Cols)}, starts, a.ColIdx, a.Val} {
 		err = errors.Join(err, binary.Write(w, binary.LittleEndian, x))
 	}
-	for i := range b.Rows {
-		err = errors.Join(err, binary.Write(w, binary.LittleEndian, b.Data[i*b.LD:i*b.LD+b.Cols]))
+	for _, b := range dense {
+		for i := range b.Rows {
+			err = errors.Join(err, binary.Write(w, binary.LittleEndian, b.Data[i*b.LD:i*b.LD+b.Cols]))
+		}
 	}
 	return errors.Join(err, w.Flush(), f.Close())
 }
@@ -257,21 +282,30 @@ func (x *algorithm) check(ctx context.Context, r *round) error {
 
 // checkOutput has the peer write C and verifies it.
 func checkOutput[O oracle.Number](ctx context.Context, x *algorithm, r *round) error {
+	c, err := outputOf[O](ctx, x)
+	if err != nil {
+		return err
+	}
+	return verify(ctx, r, answer[O]{c: c, computed: r.prec, rounded: x.rounded})
+}
+
+// outputOf has the peer write C, or S, and reads it.
+func outputOf[O oracle.Number](ctx context.Context, x *algorithm) (*formats.Dense[O], error) {
 	file := filepath.Join(x.folder, "output")
 	defer os.Remove(file)
 	if _, err := x.ask(ctx, request{Op: "output", Algorithm: x.index, File: file}); err != nil {
-		return err
+		return nil, err
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	c := formats.NewDense[O](x.rows, x.cols)
 	if _, err := io.ReadFull(f, backend.Bytes(c.Data)); err != nil {
-		return fmt.Errorf("its output: %w", err)
+		return nil, fmt.Errorf("its output: %w", err)
 	}
-	return verify(ctx, r, answer[O]{c: c, computed: r.prec, rounded: x.rounded})
+	return c, nil
 }
 
 func (x *algorithm) describe(_ context.Context, r *Result) error {

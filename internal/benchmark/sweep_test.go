@@ -56,8 +56,11 @@ func servePeer(how string) {
 			fmt.Println("{}")
 		case r.Op == "hello":
 			fmt.Println(`{"name":"go","description":"rows in Go"}`)
-		case r.Op == "prepare" && r.Precision != "f32":
+		case (r.Op == "prepare" || r.Op == "sample") && r.Precision != "f32":
 			fmt.Println(`{"error":"f32 only"}`)
+		case r.Op == "sample":
+			c = samplesOf(r.File)
+			fmt.Println(`{"algorithms":["one","two"]}`)
 		case r.Op == "prepare":
 			c = productOf(r.File)
 			rounded := "[]"
@@ -97,6 +100,41 @@ func servePeer(how string) {
 
 // productOf computes the product of a file of prepare.
 func productOf(name string) []float32 {
+	p := readProduct(name, false)
+	c := make([]float32, p.m*p.n)
+	for i := range p.m {
+		for e := p.starts[i]; e < p.starts[i+1]; e++ {
+			for j := range p.n {
+				c[i*p.n+j] += p.val[e] * p.b[int64(p.cols[e])*p.n+j]
+			}
+		}
+	}
+	return c
+}
+
+// samplesOf computes the sampled product of a file of sample.
+func samplesOf(name string) []float32 {
+	p := readProduct(name, true)
+	s := make([]float32, len(p.cols))
+	for i := range p.m {
+		for e := p.starts[i]; e < p.starts[i+1]; e++ {
+			for j := range p.n {
+				s[e] += p.x[i*p.n+j] * p.b[int64(p.cols[e])*p.n+j]
+			}
+		}
+	}
+	return s
+}
+
+// peersProduct is what a peer reads.
+type peersProduct struct {
+	m, n         int64
+	starts, cols []int32
+	val, b, x    []float32
+}
+
+// readProduct reads a file of prepare, or of sample.
+func readProduct(name string, sampled bool) (p peersProduct) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		panic(err)
@@ -110,19 +148,17 @@ func productOf(name string) []float32 {
 	var size [4]int64
 	read(&size)
 	m, k, nnz, n := size[0], size[1], size[2], size[3]
-	starts, cols, val, b := make([]int32, m+1), make([]int32, nnz), make([]float32, nnz), make([]float32, k*n)
-	for _, x := range []any{starts, cols, val, b} {
+	p = peersProduct{m, n, make([]int32, m+1), make([]int32, nnz), make([]float32, nnz), make([]float32, k*n), nil}
+	if sampled {
+		p.x = make([]float32, m*n)
+	}
+	for _, x := range []any{p.starts, p.cols, p.val, p.b, p.x} {
 		read(x)
 	}
-	c := make([]float32, m*n)
-	for i := range m {
-		for e := starts[i]; e < starts[i+1]; e++ {
-			for j := range n {
-				c[i*n+j] += val[e] * b[int64(cols[e])*n+j]
-			}
-		}
+	if in.Len() > 0 {
+		panic("the file is longer")
 	}
-	return c
+	return p
 }
 
 // small is a sweep that takes a moment on the CPU.

@@ -14,6 +14,7 @@ import (
 type Task struct {
 	Backends []string // devices as spmm.Open takes them
 	Matrices []string // of chains, square ones
+	Peers    []string // programs that sample too
 	Most     int64    // bytes of the largest copy
 	Turns
 	// Open reads or generates a matrix.

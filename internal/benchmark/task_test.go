@@ -5,6 +5,7 @@ package benchmark
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +123,32 @@ func TestValues(t *testing.T) {
 	}
 	if want := []string{"values of f16", "values of f32", "values of f16, transposed", "copy"}; !slices.Equal(ways, want) {
 		t.Errorf("%q, want %q", ways, want)
+	}
+}
+
+// Sampled products of a device and of a peer, whose wrong answer is found.
+func TestSamples(t *testing.T) {
+	t.Setenv(asPeer, "wrong")
+	task := briefTask("gen:uniform,rows=40,cols=50,density=0.2")
+	task.Peers = []string{os.Args[0]}
+	r, err := Samples(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range r.Results[:6] {
+		got = append(got, x.Precision+" "+x.By())
+		if wrong := x.Format == "two"; x.Wrong != wrong || x.Measured() == wrong && x.Format != "-" {
+			t.Errorf("%v: %s", x.Case, x.Error)
+		}
+	}
+	want := []string{"f32 cpu sampled", "f32 cpu sampled, softmax", "f32 cpu sampled reproducible 23", "f32 go one",
+		"f32 go two", "f16 cpu sampled"}
+	if !slices.Equal(got, want) || len(r.Results) != 14 || len(r.Environment.Peers) != 1 {
+		t.Errorf("%q of %d results, peers %q; want %q", got, len(r.Results), r.Environment.Peers, want)
+	}
+	if x := r.Results[6]; x.Error != "f32 only" {
+		t.Errorf("%+v", x)
 	}
 }
 

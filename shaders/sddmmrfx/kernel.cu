@@ -20,7 +20,8 @@ __device__ __forceinline__ uint4 kept(const void *m, size_t row, u32 ld, u32 k, 
 }
 
 // prepare writes the range of a row of m, if the item is one, and its integers.
-__device__ __forceinline__ void prepare(u32 *range, int4 *to, const void *m, u32 row, u32 ld, bool in, const Params &p) {
+__device__ __forceinline__ void prepare(u32 *range, int4 *to, const void *m, u32 row, u32 ld, bool in,
+                                        const Params &p) {
     u32 part = threadIdx.x % LANES * 4, r = 0;
     if (in)
         for (u32 k = part; k < p.k; k += 4 * LANES) {
@@ -46,8 +47,8 @@ extern "C" __global__ void __launch_bounds__(128)
     bool in = item < p.items;
     if (p.phase == 0) {
         int4 *to = (int4 *)(ranges + p.planes) + (size_t)item * (p.ldq / 4);
-        if (item < p.base) prepare(ranges + item, to, x, item, p.ldx, in, p);
-        else prepare(ranges + item, to, y, item - p.base, p.ldy, in, p);
+        bool of_x = item < p.base;
+        prepare(ranges + item, to, of_x ? x : y, of_x ? item : item - p.base, of_x ? p.ldx : p.ldy, in, p);
         return;
     }
     int lx = 0, ly = 0;
