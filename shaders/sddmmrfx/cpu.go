@@ -28,36 +28,68 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	} else {
 		o.x, o.y = o.x[:k], o.y[:k]
 	}
-	ranges := backend.View[uint32](args[5])
 	for i := first; i < last; i++ {
 		switch p.phase {
 		case 0:
-			ranges[i] = rangeOf(o.x, args[2], int(i), p.ldx, p.elem)
+			o.row(&p, args, args[2], int(i), p.ldx, 0)
 		case 1:
-			ranges[int64(p.base)+i] = rangeOf(o.x, args[3], int(i), p.ldy, p.elem)
+			o.row(&p, args, args[3], int(i), p.ldy, p.base)
 		default:
 			o.entry(&p, args, int(i))
 		}
 	}
 }
 
-// rangeOf returns the range of a row of m, which it reads to x.
-func rangeOf(x []float32, m []byte, row int, ld, elem uint32) uint32 {
-	host.Widen(x, m, row*int(ld), elem)
+// row finds the range of a row of m, which is X or Y, and its integers if asked.
+func (o *operands) row(p *params, args [][]byte, m []byte, i int, ld, base uint32) {
+	host.Widen(o.x, m, i*int(ld), p.elem)
 	var r rfx.Range
-	for _, v := range x {
+	for _, v := range o.x {
 		r = r.Join(rfx.RangeOf(v))
 	}
-	return uint32(r)
+	at := int(base) + i
+	backend.View[uint32](args[5])[at] = uint32(r)
+	if p.planes == 0 {
+		return
+	}
+	to, l := p.integers(args, at), rfx.P(p.bits).L(r.E())
+	for k, v := range o.x {
+		to[k] = 0
+		if rfx.IsFinite(v) {
+			to[k] = int32(rfx.Quantise(v, l))
+		}
+	}
+}
+
+// integers are those of a row of X or Y.
+func (p *params) integers(args [][]byte, row int) []int32 {
+	from := int(p.planes) + row*int(p.ldq)
+	return backend.View[int32](args[5])[from : from+int(p.k)]
+}
+
+// dot returns the product of two rows of integers, in 64 bits.
+func dot(x, y []int32) (sum int64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		sum += int64(v) * int64(y[i])
+	}
+	return sum
 }
 
 // entry computes entry i.
 func (o *operands) entry(p *params, args [][]byte, i int) {
 	row, col := backend.View[uint32](args[0])[i], backend.View[uint32](args[1])[i]
-	ranges := backend.View[uint32](args[5])
-	host.Widen(o.x, args[2], int(row)*int(p.ldx), p.elem)
-	host.Widen(o.y, args[3], int(col)*int(p.ldy), p.elem)
-	s := rfx.Dot(rfx.P(p.bits), rfx.Range(ranges[row]), rfx.Range(ranges[p.base+col]), o.x, o.y)
+	ranges, bits := backend.View[uint32](args[5]), rfx.P(p.bits)
+	rx, ry := rfx.Range(ranges[row]), rfx.Range(ranges[p.base+col])
+	var s float32
+	if p.planes > 0 && !rx.NonFinite() && !ry.NonFinite() {
+		sum := dot(p.integers(args, int(row)), p.integers(args, int(p.base+col)))
+		s = rfx.Int128{}.AddProduct(sum, 1).Round(bits.L(rx.E()) + bits.L(ry.E()))
+	} else {
+		host.Widen(o.x, args[2], int(row)*int(p.ldx), p.elem)
+		host.Widen(o.y, args[3], int(col)*int(p.ldy), p.elem)
+		s = rfx.Dot(bits, rx, ry, o.x, o.y)
+	}
 	if p.scaled != 0 {
 		s = rfx.Scale(backend.View[float32](args[4])[i], s, 0, 0)
 	}

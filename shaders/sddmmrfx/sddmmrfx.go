@@ -7,8 +7,8 @@
 // them, and adds up the products in 128 bits. Eight lanes share a row or an entry; sums of integers are exact in any
 // order.
 //
-// On CUDA phase 0 has the rows of both. For p = 15 and 23 it also writes their integers, behind the ranges, and kernel
-// planes adds up products of these in 64 bits in place of phase 2.
+// On CUDA and the CPU, for p = 15 and 23, phases 0 and 1 also write the rows' integers, behind the ranges, and phase 2
+// adds up products of these in 64 bits. On CUDA phase 0 has the rows of both, and phase 2 is kernel planes.
 package sddmmrfx
 
 import (
@@ -102,7 +102,7 @@ func (op Op) Words(v *spec.Variant) int64 {
 func (op Op) planes(v *spec.Variant) (start, ld int64) {
 	rows := int64(op.M) + int64(op.N)
 	start, ld = (rows+3)&^3, (int64(op.K)+3)&^3
-	if v.Code != backend.CodePTX || op.P > rfx.P23 || op.Entries == 0 || op.K == 0 || op.K >= 1<<17 ||
+	if v.Code != backend.CodePTX && v.Code != backend.CodeGo || op.P > rfx.P23 || op.Entries == 0 || op.K == 0 || op.K >= 1<<17 ||
 		4*(start+rows*ld) > op.Most || start > math.MaxUint32 {
 		return 0, 0
 	}
@@ -140,7 +140,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	}
 	var l spec.Launch
 	err := errors.Join(add(&l, v, p, 0, rows[0], each), add(&l, v, p, 1, rows[1], each))
-	if start > 0 {
+	if start > 0 && v.Code == backend.CodePTX {
 		p.passes = uint32(sddmm.Passes(planesPass, op.Entries))
 		v, each = planes, planesPass*int64(p.passes)
 	}
