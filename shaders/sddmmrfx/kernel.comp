@@ -1,7 +1,7 @@
 // Computes: s = pattern ⊙ (x·yᵀ) reproducibly in fixed point (RFX-p), scaled by a number for each entry if asked; x and
-// y row-major (sddmmrfx.go). Phases 0 and 1 find the ranges of the rows of x and y.
+// y row-major (sddmmrfx.go). Phases 0 and 1 find the ranges of the rows of x and y, and bring them to integers if asked.
 // Tile: eight invocations a row in phases 0 and 1, an entry in phase 2.
-// Data movement: elements straight to registers, where they become integers; sums meet in shared memory.
+// Data movement: elements or integers straight to registers; sums meet in shared memory.
 // Bound by: integer arithmetic.
 
 #version 460
@@ -46,6 +46,33 @@ uvec4 product128(uvec2 x, uvec2 y) {
     return negative ? neg128(m) : m;
 }
 
+// integers returns the address of the integers of a row of x, or of y after those of x.
+uvec2 integers(uint row) { return at(at(uvec2(p.ranges), p.planes, 4), row, p.ldq * 4); }
+
+// dot64 returns the products of two rows of integers that are an invocation's, added up.
+uvec4 dot64(uvec2 x, uvec2 y, uint part) {
+    uvec2 sum = uvec2(0);
+    for (uint k = part; k < p.k; k += LANES) {
+        int hi, lo;
+        uint carry;
+        imulExtended(int(word(x, k)), int(word(y, k)), hi, lo);
+        sum.x = uaddCarry(sum.x, uint(lo), carry);
+        sum.y += uint(hi) + carry;
+    }
+    return uvec4(sum, uvec2(int(sum.y) >> 31));
+}
+
+// write_row writes the range of a row, which its invocations have found, and its integers if asked.
+void write_row(uint me, uint part, uint item) {
+    uint range = 0, row = item + (p.phase == 0 ? 0 : p.base);
+    for (uint d = 0; d < LANES; d++) range = join(range, found[me - part + d]);
+    if (part == 0) Word(at(uvec2(p.ranges), row, 4)).v = range;
+    if (p.planes == 0) return;
+    uvec2 from = p.phase == 0 ? line(uvec2(p.x), item, p.ldx) : line(uvec2(p.y), item, p.ldy), to = integers(row);
+    int l = unit(range, p.bits);
+    for (uint k = part; k < p.k; k += LANES) Word(at(to, k, 4)).v = quantise(element(from, k), l).x;
+}
+
 void main() {
     uint me = gl_LocalInvocationIndex, part = me % LANES;
     uint item = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * (128 / LANES) + me / LANES;
@@ -63,7 +90,8 @@ void main() {
         bool wild = ((rx | ry) & WILD) != 0u;
         int lx = unit(rx, p.bits), ly = unit(ry, p.bits);
         l = lx + ly;
-        for (uint k = part; k < p.k; k += LANES) {
+        if (p.planes != 0 && !wild) sum = dot64(integers(i), integers(p.base + j), part);
+        else for (uint k = part; k < p.k; k += LANES) {
             uint a = element(x, k), b = element(y, k);
             sum = add128(sum, product128(quantise(a, lx), quantise(b, ly)));
             if (wild) bits |= product_class(a, b);
@@ -72,14 +100,15 @@ void main() {
     found[me] = bits;
     sums[me] = sum;
     barrier();
-    if (!inside || part != 0) return;
-    for (uint d = 1; d < LANES; d++) {
-        bits = p.phase == 2 ? bits | found[me + d] : join(bits, found[me + d]);
-        sum = add128(sum, sums[me + d]);
-    }
+    if (!inside) return;
     if (p.phase != 2) {
-        Word(at(uvec2(p.ranges), item + (p.phase == 0 ? 0 : p.base), 4)).v = bits;
+        write_row(me, part, item);
         return;
+    }
+    if (part != 0) return;
+    for (uint d = 1; d < LANES; d++) {
+        bits |= found[me + d];
+        sum = add128(sum, sums[me + d]);
     }
     uint result = bits != 0u ? class_value(bits) : round128(sum, l);
     if (p.scaled != 0) result = scale(word(uvec2(p.factors), item), result, 0, 0);

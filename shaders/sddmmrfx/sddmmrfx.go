@@ -7,7 +7,7 @@
 // them, and adds up the products in 128 bits. Eight lanes share a row or an entry; sums of integers are exact in any
 // order.
 //
-// On CUDA and the CPU, for p = 15 and 23, phases 0 and 1 also write the rows' integers, behind the ranges, and phase 2
+// But on WebGPU, for p = 15 and 23, phases 0 and 1 also write the rows' integers, behind the ranges, and phase 2
 // adds up products of these in 64 bits. On CUDA phase 0 has the rows of both, and phase 2 is kernel planes.
 package sddmmrfx
 
@@ -102,7 +102,7 @@ func (op Op) Words(v *spec.Variant) int64 {
 func (op Op) planes(v *spec.Variant) (start, ld int64) {
 	rows := int64(op.M) + int64(op.N)
 	start, ld = (rows+3)&^3, (int64(op.K)+3)&^3
-	if v.Code != backend.CodePTX && v.Code != backend.CodeGo || op.P > rfx.P23 || op.Entries == 0 || op.K == 0 || op.K >= 1<<17 ||
+	if v.Code == backend.CodeWGSL || op.P > rfx.P23 || op.Entries == 0 || op.K == 0 || op.K >= 1<<17 ||
 		4*(start+rows*ld) > op.Most || start > math.MaxUint32 {
 		return 0, 0
 	}
