@@ -90,8 +90,8 @@ func (s *Sequence) AddValues(p *Plan, values Operand) error {
 }
 
 // AddSample appends p.Sample(x, y, out). It refuses what Sample refuses, plans with AutoP, and an x or y that is
-// column-major, of another type than the plan's precision, or memory of others that does not suit the kernel. The tensors must stay open as long
-// as the sequence is to run. On several devices it is ErrUnsupported.
+// column-major, of another type than the plan's precision, or memory of others that does not suit the kernel. The
+// tensors must stay open as long as the sequence is to run. On several devices it is ErrUnsupported.
 func (s *Sequence) AddSample(p *Plan, x, y, out Operand, e ...SampleEpilogue) error {
 	q, err := sampled(x, y, out, e)
 	if err != nil {

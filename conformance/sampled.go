@@ -1,5 +1,5 @@
-// Sampled products: the elements of C = alpha·A·B at the entries of a pattern, where A stores every element. Plan.Sample
-// computes them from X = A and Y = Bᵀ, with alpha as each entry's scale.
+// Sampled products: the elements of C = alpha·A·B at the entries of a pattern, where A stores every element.
+// Plan.Sample computes them from X = A and Y = Bᵀ, with alpha as each entry's scale.
 
 package conformance
 

@@ -109,8 +109,9 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addReport(c, &j.report)
 	c.SetVersionTemplate("{{.Version}}\n")
 	c.SetFlagErrorFunc(suggestFlag)
-	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished), newPropagate(unfinished),
-		newBench(unfinished), newConform(unfinished), newVerify(), newCompare(), newVersion(), newMan(), newKernels())
+	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished), newSample(unfinished),
+		newPropagate(unfinished), newBench(unfinished), newConform(unfinished), newVerify(), newCompare(), newVersion(),
+		newMan(), newKernels())
 	refuseTopics(c)
 	return c
 }

@@ -237,7 +237,8 @@ func writeProduct(name string, a *formats.CSR[float32], dense ...*formats.Dense[
 	for i, x := range a.RowPtr {
 		starts[i] = int32(x)
 	}
-	for _, x := range []any{[]int64{int64(a.Rows), int64(a.Cols), a.NNZ(), int64(dense[0].Cols)}, starts, a.ColIdx, a.Val} {
+	size := []int64{int64(a.Rows), int64(a.Cols), a.NNZ(), int64(dense[0].Cols)}
+	for _, x := range []any{size, starts, a.ColIdx, a.Val} {
 		err = errors.Join(err, binary.Write(w, binary.LittleEndian, x))
 	}
 	for _, b := range dense {

@@ -126,7 +126,7 @@ func samplesOf(name string) []float32 {
 	return s
 }
 
-// peersProduct is what a peer reads.
+// peersProduct is the content of a file of prepare or sample.
 type peersProduct struct {
 	m, n         int64
 	starts, cols []int32

@@ -9,7 +9,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 )
 
-// auto is what is known of the last product whose precision was found.
+// auto tells of the last product whose precision was found.
 type auto struct{ ran, lossless bool }
 
 // Reproduced returns the precision of the last product in reproducible mode, and whether it was found to lose nothing;

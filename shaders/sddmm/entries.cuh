@@ -7,7 +7,7 @@ typedef unsigned int u32;
 
 // entries reads N words of a list from one on, a multiple of N; past the end of the list the last ones. The list is
 // followed by words of entries that there are in x and y, up to a multiple of four words.
-template <int N> __device__ __forceinline__ void entries(u32 (&w)[N], const u32 *__restrict__ list, u32 from, u32 count) {
+template <int N> __device__ __forceinline__ void entries(u32 (&w)[N], const u32 *list, u32 from, u32 count) {
     from = min(from, (count - 1) / N * N);
     if (N == 4) {
         uint4 v = __ldg((const uint4 *)(list + from));

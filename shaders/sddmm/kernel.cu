@@ -1,10 +1,10 @@
 // Computes: s = pattern ⊙ (x·yᵀ) for x and y of f32 or f64, scaled by a number for each entry if asked; x and y
 // row-major; sums in the operands' type.
-// Tile: 128 consecutive entries in each pass of a CTA, 16 of a warp, four of each eight lanes. A lane has every eighth 16
-// bytes of the rows, and a partial sum of each of the four entries.
-// Data movement: rows of x and y by loads of 16 bytes, through L1: passes follow each other in the pattern, so that rows
-// of y which neighbouring rows share are found there. A row of x is loaded once for four entries of the same row. Partial
-// sums are exchanged by shuffles until each two lanes have the sum of one entry.
+// Tile: 128 consecutive entries in each pass of a CTA, 16 of a warp, four of each eight lanes. A lane has every eighth
+// 16 bytes of the rows, and a partial sum of each of the four entries.
+// Data movement: rows of x and y by loads of 16 bytes, through L1: passes follow each other in the pattern, so that
+// rows of y which neighbouring rows share are found there. A row of x is loaded once for four entries of the same row.
+// Partial sums are exchanged by shuffles until each two lanes have the sum of one entry.
 // Bound by: gathers of rows of y, from L2 or through L1.
 // Constants: DOUBLE, for f64.
 
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS)
     sddmm(const u32 *__restrict__ rows, const u32 *__restrict__ cols, const uint4 *__restrict__ x,
           const uint4 *__restrict__ y, const Sum *__restrict__ scale, Sum *__restrict__ s, const Params p) {
     const u32 part = threadIdx.x % 8, ldx = p.ldx / WIDTH, ldy = p.ldy / WIDTH;
-    u32 first = (blockIdx.x + blockIdx.z * p.width) * p.passes * PASS + threadIdx.x / 8 * EACH; // of the group's entries
+    u32 first = (blockIdx.x + blockIdx.z * p.width) * p.passes * PASS + threadIdx.x / 8 * EACH; // entry of the lanes
     for (u32 pass = 0; pass < p.passes && first - first % 16 < p.entries; pass++, first += PASS) {
         u32 r[EACH], c[EACH];
         entries<EACH>(r, rows, first, p.entries);

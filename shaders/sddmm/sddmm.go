@@ -7,9 +7,9 @@
 //
 // On CUDA f16 and bf16 are multiplied by matrix units: a quad of lanes reads an entry's two rows, and the entries' sums
 // are the diagonals of the MMAs' results (quads.cu). f32 and f64 are not: eight lanes compute four consecutive entries
-// (kernel.cu). Other GPUs have eight entries for eight lanes. A lane has every eighth chunk of 16 bytes of the rows, and
-// a partial sum of each entry, which are added at the end. On the CPU a workgroup is a run of entries. The order of a
-// sum depends on K alone: it is the same wherever the entry lies in the pattern.
+// (kernel.cu). Other GPUs have eight entries for eight lanes. A lane has every eighth chunk of 16 bytes of the rows,
+// and a partial sum of each entry, which are added at the end. On the CPU a workgroup is a run of entries. The order of
+// a sum depends on K alone: it is the same wherever the entry lies in the pattern.
 package sddmm
 
 import (
@@ -95,8 +95,8 @@ func cuda(t dtype.Type) *spec.Variant {
 	return spec.PTX("cuda_"+t.String(), v)
 }
 
-// Padded returns a list of the entries' rows or columns as kernels take it: with words behind it, to a multiple of four,
-// that they may read.
+// Padded returns a list of the entries' rows or columns as kernels take it: with words behind it, to a multiple of
+// four, that they may read.
 func Padded(list []uint32) []uint32 {
 	return append(slices.Clip(list), make([]uint32, -len(list)&3)...)
 }

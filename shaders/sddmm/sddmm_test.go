@@ -60,7 +60,8 @@ func TestSampled(t *testing.T) {
 								s.Set(e, -77)
 							}
 							shadertest.Fold(sddmm.Program, &l)
-							shadertest.Run(t, dev, sddmm.Program, l, backend.Bytes(sddmm.Padded(rows)), backend.Bytes(sddmm.Padded(cols)), x.Data, y.Data,
+							shadertest.Run(t, dev, sddmm.Program, l, backend.Bytes(sddmm.Padded(rows)),
+								backend.Bytes(sddmm.Padded(cols)), x.Data, y.Data,
 								shadertest.NewArray(sums(v.In), scale).Data, s.Data)
 							for e := range s.Len() {
 								want := -77.0 // behind the last entry

@@ -1,5 +1,5 @@
 // Computes: s = pattern ⊙ (x·yᵀ) reproducibly in fixed point (RFX-p), scaled by a number for each entry if asked; x and
-// y row-major (sddmmrfx.go). Phases 0 and 1 find the ranges of the rows of x and y, and bring them to integers if asked.
+// y row-major (sddmmrfx.go). Phases 0 and 1 find the ranges of the rows of x and y, and make integers of them if asked.
 // Tile: eight invocations a row in phases 0 and 1, an entry in phase 2.
 // Data movement: elements or integers straight to registers; sums meet in shared memory.
 // Bound by: integer arithmetic.

@@ -1,7 +1,7 @@
 // Computes: s = pattern ⊙ (x·yᵀ) reproducibly in fixed point (RFX-p), scaled by a number for each entry if asked; x and
 // y row-major (sddmmrfx.go). Phase 0 finds the ranges of the rows of x and y, and brings them to integers if asked.
 // Tile: eight lanes a row in phase 0, an entry in phase 2.
-// Data movement: in phase 0 four elements a lane, twice if they are brought to integers. In phase 2 elements straight to
+// Data movement: in phase 0 four elements a lane, twice if they become integers. In phase 2 elements straight to
 // registers, where they become integers; sums meet by shuffles.
 // Bound by: memory in phase 0, integer arithmetic in phase 2.
 

@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256, 3)
              u32 *__restrict__ s, const Params p) {
     const u32 part = threadIdx.x % 8, ld = p.ldq / 4;
     const uint4 *qx = (const uint4 *)(ranges + p.planes), *qy = qx + (size_t)p.base * ld;
-    u32 first = (blockIdx.x + blockIdx.z * p.width) * p.passes * PASS + threadIdx.x / 8 * EACH; // of the group's entries
+    u32 first = (blockIdx.x + blockIdx.z * p.width) * p.passes * PASS + threadIdx.x / 8 * EACH; // entry of the lanes
     for (u32 pass = 0; pass < p.passes && first - first % 16 < p.items; pass++, first += PASS) {
         u32 r[EACH], c[EACH];
 #pragma unroll

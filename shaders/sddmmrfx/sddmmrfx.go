@@ -147,7 +147,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	return l, errors.Join(err, add(&l, v, p, 2, op.Entries, each))
 }
 
-// add adds the pass of a phase, of which a workgroup has some items.
+// add adds the pass of a phase. A workgroup has each of its items.
 func add(l *spec.Launch, v *spec.Variant, p params, phase uint32, items, each int64) error {
 	if items == 0 {
 		return nil
