@@ -88,7 +88,7 @@ func (s *sampled) enter(ctx context.Context, name string, dev *spmm.Device, peer
 	add := func(by, format, mode string) *contest {
 		c := &contest{Result: Result{
 			Case: Case{Matrix: s.name, N: s.x.Cols, Precision: s.prec.String(), Backend: by, Format: format, Mode: mode},
-			Rows: s.a.Rows, Cols: s.a.Cols, NNZ: s.a.NNZ(), Chosen: format,
+			Rows: s.a.Rows, Cols: s.a.Cols, NNZ: s.a.NNZ(),
 			Bytes: int64(s.prec.Size())*int64(s.x.Cols)*int64(s.a.Rows+s.a.Cols) + 12*s.a.NNZ(),
 		}}
 		all = append(all, c)
@@ -96,7 +96,7 @@ func (s *sampled) enter(ctx context.Context, name string, dev *spmm.Device, peer
 	}
 	for _, w := range sampleWays[s.prec] {
 		c, x := add(name, w.name, w.mode()), &timed{clock: "device"}
-		c.entrant = x
+		c.entrant, c.Chosen = x, w.name
 		if err := s.on(ctx, dev, x, w); err != nil {
 			if err := c.fail(err); err != nil {
 				return all, err

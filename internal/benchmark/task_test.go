@@ -138,6 +138,9 @@ func TestSamples(t *testing.T) {
 	var got []string
 	for _, x := range r.Results[:6] {
 		got = append(got, x.Precision+" "+x.By())
+		if x.ofPeer() != (x.Backend == "go") {
+			t.Errorf("%v: chosen %q", x.Case, x.Chosen)
+		}
 		if wrong := x.Format == "two"; x.Wrong != wrong || x.Measured() == wrong && x.Format != "-" {
 			t.Errorf("%v: %s", x.Case, x.Error)
 		}
