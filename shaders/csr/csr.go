@@ -162,6 +162,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
+	first := pickShape(v, e, p)
+	segments, warps := split.Segments, split.Warps+split.Middle
+	if first.across == lanes {
+		segments, warps = segments+split.Middle, split.Warps
+	}
 	phase := func(number uint32, teams, items int64, s shape) error {
 		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
@@ -169,17 +174,17 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
 			phase: number, n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
-			segments: split.Segments, warps: split.Warps, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
-			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: float32(p.Alpha),
-			beta: float32(p.Beta),
+			segments: segments, warps: warps, items: uint32(items), width: groups[0], per: uint32(s.per),
+			longest: split.Longest, across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(),
+			alpha: float32(p.Alpha), beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})
 		return nil
 	}
 	teams, items := int64(0), int64(split.Segments)+int64(p.M)
 	if packingOf(v).teams {
-		teams, items = int64(split.Segments)+spec.Ceil(int64(split.Warps), local/lanes), int64(p.M)
+		teams, items = int64(segments)+spec.Ceil(int64(warps), local/lanes), int64(p.M)
 	}
-	err := phase(0, teams, items, pickShape(v, e, p))
+	err := phase(0, teams, items, first)
 	if err == nil && split.Rows > 0 {
 		err = phase(1, 0, int64(split.Rows), sumShape(v))
 	}

@@ -1,6 +1,6 @@
 // How kernel.cu and double.cu divide rows and row segments among lanes: see csr.go. Class S holds the sums of a lane:
 // one row of C, and the lane's columns. S::Values is one vector load of values of A, S::Columns one of a row of B. With
-// TEAMS a whole CTA, the team, computes a row segment, and a warp a row of middle length. With OVERLAP launches overlap: a lane reads a row's bounds and
+// TEAMS a whole CTA, the team, computes a row segment; with MIDDLE a warp computes a row of middle length. With OVERLAP launches overlap: a lane reads a row's bounds and
 // its first entries while the previous launch still runs.
 
 #pragma once
@@ -36,6 +36,7 @@ __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typ
     else sums.store(c, bias, w.z, p);
 }
 
+#ifdef MIDDLE
 // warp_row computes one row with a warp of the CTA: row block · WARPS + the warp's number of the list.
 template <class S>
 __device__ __forceinline__ void warp_row(const uint4 *__restrict__ colidx,
@@ -52,6 +53,7 @@ __device__ __forceinline__ void warp_row(const uint4 *__restrict__ colidx,
     sums.join(p.across, 32);
     if (busy && group == 0) sums.store(c, bias, w.z, p);
 }
+#endif
 #else
 #define SEGMENT_WORDS 2 // of a segment: begin, end
 #endif
@@ -74,12 +76,14 @@ __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const u
             return;
         }
         block -= p.segments;
+#ifdef MIDDLE
         u32 ctas = (p.warps + WARPS - 1) / WARPS;
         if (block < ctas) {
             warp_row<S>(colidx, values, (const uint4 *)heavy + p.segments, block, b, bias, c, p);
             return;
         }
         block -= ctas;
+#endif
     }
     before = 0;
 #endif

@@ -52,7 +52,7 @@ func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	} else {
 		v.Out = []dtype.Type{dtype.F16, dtype.BF16}
 	}
-	return packing{teams: true, warps: true, chunks: true}.sized(v, streamKind, int(columns))
+	return packing{teams: true, warps: t == dtype.F32, chunks: true}.sized(v, streamKind, int(columns))
 }
 
 // suitedStream returns the one of streams that suits n columns. It returns nil if there is none, or if v is not one of

@@ -49,7 +49,7 @@ func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) 
 	return packing{teams: true, warps: true, chunks: t == dtype.F32}.sized(spec.PTX(prefix+t.String(), spec.Variant{
 		In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
-		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
+		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
 			consts...),
 		Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
 	}), kind, 0)
@@ -59,7 +59,9 @@ func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) 
 // few loads of each and are better off with entries loaded ahead. It was measured for 32 columns or more.
 func takesMany(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
 	s := pickShape(v, e, p)
-	has := int64(e.Format.(spec.Split).Items) * int64(spec.Ceil(p.N, s.columns)) * int64(s.across*s.along)
+	split := e.Format.(spec.Split)
+	tile := split.Items*s.across*s.along + int(split.Segments)*local + int(split.Middle+split.Warps)*lanes
+	has := int64(tile) * int64(spec.Ceil(p.N, s.columns))
 	return s.across >= 8 && 5*has > 6*waveLanes*int64(max(1, p.Caps.Units))
 }
 
@@ -100,7 +102,7 @@ func doubles() []*spec.Variant {
 // The variants for f64 on CUDA. A lane has two columns, or four, which is faster for many columns. Launches overlap
 // from compute capability 9.0 on.
 var (
-	narrowDouble90, wideDouble90 = cudaDouble("cuda90_f64", 90, 1, 9), cudaDouble("cuda90_wide_f64", 90, 2, 8)
+	narrowDouble90, wideDouble90 = cudaDouble("cuda90_f64", 90, 1, 8), cudaDouble("cuda90_wide_f64", 90, 2, 8)
 	narrowDouble, wideDouble     = cudaDouble("cuda_f64", 80, 1, 8), cudaDouble("cuda_wide_f64", 80, 2, 6)
 )
 
@@ -119,7 +121,7 @@ func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
 	if chunks > 1 {
 		kind = wideKind
 	}
-	return packing{teams: arch == 90, warps: arch == 90, chunks: arch == 90}.sized(v, kind, 0)
+	return packing{teams: arch == 90, chunks: arch == 90}.sized(v, kind, 0)
 }
 
 // suited returns the variant of v's packing that suits the matrix and the number of columns.

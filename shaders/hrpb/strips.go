@@ -133,10 +133,7 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 	if v.Code == backend.CodeSPIRV {
 		return suitedOnVulkan(v, e, p)
 	}
-	const (
-		resident = 7 * stripWarps // strips of a multiprocessor
-		enough   = 448            // lanes of a multiprocessor
-	)
+	const resident = 7 * stripWarps // strips of a multiprocessor
 	n, along := p.N, uint32(1)
 	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) &&
 		2*e.Stats.Longest > 5*average {
@@ -146,7 +143,7 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 	for across > 8 && n <= 2*int(across) {
 		across /= 2
 	}
-	if v.Need.Arch < 90 || e.Items*int64(across) < enough*int64(p.Caps.Units) {
+	if v.Need.Arch < 90 || !manyStrips(e, int64(across), int64(p.Caps.Units)) {
 		along = 32 / across
 	}
 	for _, x := range cudaStrips {
@@ -155,6 +152,19 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 		}
 	}
 	return v
+}
+
+// manyStrips reports whether items keep `units` multiprocessors busy by one lane group each, of `across` lanes. Several
+// groups would share an item's vectors, four each at a time, which leaves most idle where items are short. Long items,
+// which one group takes long for, must not be much longer than all that a lane group computes.
+func manyStrips(e *spec.Packed, across, units int64) bool {
+	const (
+		lanes    = 7 * 32 * stripWarps // that a multiprocessor runs at the same time
+		together = 4 * 4               // vectors of four groups
+	)
+	groups := max(1, lanes*units/across)
+	balanced := e.Stats.Longest*groups <= 2*e.Stats.Gathers
+	return 2*e.Items >= groups && (balanced || e.Stats.Gathers <= (together+1)*e.Items)
 }
 
 // suitedOnVulkan returns, for the variant that matrices are packed for, the narrowest that has all columns, with

@@ -25,7 +25,8 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) *spe
 	split, heavy := spec.SplitRows(a.RowPtr, longest)
 	if hasTeams(v) {
 		long := min(longest, spec.LongRow(a.Rows, a.NNZ()))
-		split, heavy = spec.ShareRows(a.RowPtr, spec.Limits{Short: long, Long: long, Longest: longest})
+		split, heavy = spec.ShareRows(a.RowPtr, spec.Limits{Short: long, Middle: long, Long: long, Longest: longest,
+			Segment: longest})
 	}
 	words, columns := appendColumns(append(rows, heavy...), a.ColIdx)
 	e := &spec.Packed{

@@ -11,6 +11,7 @@ import (
 type Split struct {
 	Longest  uint32 // rows with more entries are cut into segments of this many
 	Segments uint32 // segments
+	Middle   uint32 // rows for a warp each, or for a workgroup where a warp takes the entries four at a time
 	Warps    uint32 // rows for a warp each
 	Slots    uint32 // rows of the workspace for the segments' partial sums
 	Rows     uint32 // rows in several segments
@@ -84,19 +85,21 @@ func LongRow(rows int, nnz int64) int {
 	return min(LongestRow(rows, nnz), (max(least, 3*int(nnz/int64(max(rows, 1))))+3)&^3)
 }
 
-// Limits are the most entries of rows that a group of lanes computes (Short), a warp (Long), and a workgroup (Longest).
-// Rows with more entries are cut into segments of Longest entries. Each is at least the one before.
-type Limits struct{ Short, Long, Longest int }
+// Limits are the most entries of rows that a group of lanes computes (Short), a warp (Middle, or Long where a warp takes
+// many entries at a time), and a workgroup (Longest). Rows with more entries are cut into segments of Segment entries.
+// Each limit is at least the one before.
+type Limits struct{ Short, Middle, Long, Longest, Segment int }
 
 // TeamLimits returns the limits for devices where a workgroup, but no warp, computes a row.
 func TeamLimits(rows int, nnz int64) Limits {
-	long := LongRow(rows, nnz)
-	return Limits{long, long, LongestRow(rows, nnz)}
+	long, longest := LongRow(rows, nnz), LongestRow(rows, nnz)
+	return Limits{long, long, long, longest, longest}
 }
 
 // WarpLimits returns the limits for devices where a warp computes a row. A lane group takes four entries at a time, each
 // after the one before has arrived, so a row much longer than the average ends long after the others. A small matrix,
-// whose rows all run at the same time, takes as long as its longest row.
+// whose rows all run at the same time, takes as long as its longest row. Segments are half as long as the longest row
+// that is not cut: they wait for a second launch to add their sums.
 func WarpLimits(rows int, nnz int64) Limits {
 	const (
 		wave = 132 * 128 // lane groups that run at the same time on a large device, with 32 columns
@@ -110,34 +113,39 @@ func WarpLimits(rows int, nnz int64) Limits {
 	if rows <= wave && average < few {
 		short = step
 	}
-	return Limits{min(short, l.Short), min(max(long, l.Long), l.Longest), l.Longest}
+	l.Short, l.Long, l.Segment = min(short, l.Short), min(max(long, l.Long), l.Longest), (l.Longest/2+3)&^3
+	return l
 }
 
-// ShareRows lists the rows for workgroups, in segments of at most Longest entries (first entry, last + 1, row, slot for
-// the partial sums; NoSlot if the segment is the whole row). Then it lists the rows for warps likewise, and the rows in
-// several segments (row, first slot, last + 1).
+// ShareRows lists the rows for workgroups, in segments (first entry, last + 1, row, slot for the partial sums; NoSlot if
+// the segment is the whole row). Then it lists likewise the rows for workgroups or warps, those for warps, and the rows
+// in several segments (row, first slot, last + 1).
 func ShareRows(rowptr []int64, l Limits) (Split, []uint32) {
 	s := Split{Longest: uint32(l.Short)}
-	var segments, warps, rows []uint32
+	var segments, middle, warps, rows []uint32
 	for i := range len(rowptr) - 1 {
 		begin, end := int(rowptr[i]), int(rowptr[i+1])
+		whole := []uint32{uint32(begin), uint32(end), uint32(i), NoSlot}
 		switch entries := end - begin; {
 		case entries <= l.Short:
+		case entries <= l.Middle:
+			warps = append(warps, whole...)
 		case entries <= l.Long:
-			warps = append(warps, uint32(begin), uint32(end), uint32(i), NoSlot)
+			middle = append(middle, whole...)
 		case entries <= l.Longest:
-			segments = append(segments, uint32(begin), uint32(end), uint32(i), NoSlot)
+			segments = append(segments, whole...)
 		default:
 			first := s.Slots
-			for p := begin; p < end; p += l.Longest {
-				segments = append(segments, uint32(p), uint32(min(p+l.Longest, end)), uint32(i), s.Slots)
+			for p := begin; p < end; p += l.Segment {
+				segments = append(segments, uint32(p), uint32(min(p+l.Segment, end)), uint32(i), s.Slots)
 				s.Slots++
 			}
 			rows = append(rows, uint32(i), first, s.Slots)
 		}
 	}
-	s.Segments, s.Warps, s.Rows = uint32(len(segments)/4), uint32(len(warps)/4), uint32(len(rows)/3)
-	return s, slices.Concat(segments, warps, rows)
+	s.Segments, s.Middle, s.Warps = uint32(len(segments)/4), uint32(len(middle)/4), uint32(len(warps)/4)
+	s.Rows = uint32(len(rows) / 3)
+	return s, slices.Concat(segments, middle, warps, rows)
 }
 
 // NoSlot in place of a slot: the sums go to C.
