@@ -55,14 +55,17 @@ func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) 
 	}), kind, 0)
 }
 
-// takesMany reports whether a product has a fifth more lanes than run at the same time: with fewer, lanes wait for the
-// few loads of each and are better off with entries loaded ahead. It was measured for 32 columns or more.
+// takesMany reports whether a product has a fifth more lanes than run at the same time, or six times as many if rows
+// were cut: with fewer, lanes wait for the few loads of each, above all in segments, and are better off with entries
+// loaded ahead. It was measured for 32 columns or more.
 func takesMany(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
-	s := pickShape(v, e, p)
-	split := e.Format.(spec.Split)
+	s, split := pickShape(v, e, p), e.Format.(spec.Split)
 	tile := split.Items*s.across*s.along + int(split.Segments)*local + int(split.Middle+split.Warps)*lanes
-	has := int64(tile) * int64(spec.Ceil(p.N, s.columns))
-	return s.across >= 8 && 5*has > 6*waveLanes*int64(max(1, p.Caps.Units))
+	has, resident := int64(tile)*int64(spec.Ceil(p.N, s.columns)), waveLanes*int64(max(1, p.Caps.Units))
+	if split.Rows > 0 {
+		return s.across >= 8 && has > 6*resident
+	}
+	return s.across >= 8 && 5*has > 6*resident
 }
 
 // vulkanTeams has the variants for Vulkan, by element type. vulkanRows has those for matrices without segments, for

@@ -25,8 +25,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) *spe
 	split, heavy := spec.SplitRows(a.RowPtr, longest)
 	if hasTeams(v) {
 		long := min(longest, spec.LongRow(a.Rows, a.NNZ()))
-		split, heavy = spec.ShareRows(a.RowPtr, spec.Limits{Short: long, Middle: long, Long: long, Longest: longest,
-			Segment: longest})
+		split, heavy = spec.ShareRows(a.RowPtr, spec.Limits{Short: long, Middle: long, Long: long, Longest: longest})
 	}
 	words, columns := appendColumns(append(rows, heavy...), a.ColIdx)
 	e := &spec.Packed{

@@ -86,20 +86,19 @@ func LongRow(rows int, nnz int64) int {
 }
 
 // Limits are the most entries of rows that a group of lanes computes (Short), a warp (Middle, or Long where a warp takes
-// many entries at a time), and a workgroup (Longest). Rows with more entries are cut into segments of Segment entries.
+// many entries at a time), and a workgroup (Longest). Rows with more entries are cut into segments of Longest entries.
 // Each limit is at least the one before.
-type Limits struct{ Short, Middle, Long, Longest, Segment int }
+type Limits struct{ Short, Middle, Long, Longest int }
 
 // TeamLimits returns the limits for devices where a workgroup, but no warp, computes a row.
 func TeamLimits(rows int, nnz int64) Limits {
-	long, longest := LongRow(rows, nnz), LongestRow(rows, nnz)
-	return Limits{long, long, long, longest, longest}
+	long := LongRow(rows, nnz)
+	return Limits{long, long, long, LongestRow(rows, nnz)}
 }
 
 // WarpLimits returns the limits for devices where a warp computes a row. A lane group takes four entries at a time, each
 // after the one before has arrived, so a row much longer than the average ends long after the others. A small matrix,
-// whose rows all run at the same time, takes as long as its longest row. Segments are half as long as the longest row
-// that is not cut: they wait for a second launch to add their sums.
+// whose rows all run at the same time, takes as long as its longest row.
 func WarpLimits(rows int, nnz int64) Limits {
 	const (
 		wave = 132 * 128 // lane groups that run at the same time on a large device, with 32 columns
@@ -113,7 +112,7 @@ func WarpLimits(rows int, nnz int64) Limits {
 	if rows <= wave && average < few {
 		short = step
 	}
-	l.Short, l.Long, l.Segment = min(short, l.Short), min(max(long, l.Long), l.Longest), (l.Longest/2+3)&^3
+	l.Short, l.Long = min(short, l.Short), min(max(long, l.Long), l.Longest)
 	return l
 }
 
@@ -136,8 +135,8 @@ func ShareRows(rowptr []int64, l Limits) (Split, []uint32) {
 			segments = append(segments, whole...)
 		default:
 			first := s.Slots
-			for p := begin; p < end; p += l.Segment {
-				segments = append(segments, uint32(p), uint32(min(p+l.Segment, end)), uint32(i), s.Slots)
+			for p := begin; p < end; p += l.Longest {
+				segments = append(segments, uint32(p), uint32(min(p+l.Longest, end)), uint32(i), s.Slots)
 				s.Slots++
 			}
 			rows = append(rows, uint32(i), first, s.Slots)
