@@ -375,6 +375,7 @@ func programs() map[string]func(*scene) {
 			sampleScene(x, spmm.Options{Precision: dtype.F16, Transpose: true})
 		},
 		"sampled reproducibly": func(x *scene) { sampleScene(x, spmm.Options{Mode: spmm.Reproducible}) },
+		"sampled, AutoP":       func(x *scene) { sampleScene(x, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP}) },
 		"columns of a group":   func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByColumns}) },
 		"rows of a group":      func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByRows}) },
 		"a group that chooses": func(x *scene) {

@@ -56,16 +56,6 @@ const (
 // pass is the shape of CUDA's variants: the entries of a pass of a workgroup.
 type pass int64
 
-// A workgroup has at most mostPasses, for L1 to keep rows of Y from one to the next, but only where there are then
-// enough workgroups to fill a GPU evenly. Measured on an H200 (docs/history).
-const (
-	mostPasses = 16
-	workgroups = 4096
-)
-
-// Passes returns how many passes workgroups have on CUDA, of pass entries each.
-func Passes(pass, entries int64) int64 { return min(max(1, entries/(pass*workgroups)), mostPasses) }
-
 // variants returns the table: f32, which serves tf32 too, f16, bf16 and f64.
 func variants() []*spec.Variant {
 	var vs []*spec.Variant
@@ -119,13 +109,13 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	switch {
 	case op.Entries < 0 || op.K < 0 || op.LDX < op.K || op.LDY < op.K || op.LDX%8 != 0 || op.LDY%8 != 0:
 		return spec.Launch{}, fmt.Errorf("kernel sddmm: not possible: %+v", op)
-	case op.Entries > math.MaxUint32-mostPasses*local || op.LDX > spec.MaxLD || op.LDY > spec.MaxLD:
+	case op.Entries > math.MaxUint32-16*local || op.LDX > spec.MaxLD || op.LDY > spec.MaxLD:
 		return spec.Launch{}, fmt.Errorf("kernel sddmm: %d entries, rows %d and %d elements apart: %w", op.Entries, op.LDX,
 			op.LDY, backend.ErrUnsupported)
 	}
 	each, passes := int64(local), int64(1)
 	if p, ok := v.Shape.(pass); ok {
-		passes = Passes(int64(p), op.Entries)
+		passes = spec.EntryPasses(int64(p), op.Entries)
 		each = int64(p) * passes
 	} else if v.Code == backend.CodeGo {
 		each = cpuEntries

@@ -21,7 +21,6 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/include"
-	"github.com/spmmrun/spmm/shaders/sddmm"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -141,7 +140,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	var l spec.Launch
 	err := errors.Join(add(&l, v, p, 0, rows[0], each), add(&l, v, p, 1, rows[1], each))
 	if start > 0 && v.Code == backend.CodePTX {
-		p.passes = uint32(sddmm.Passes(planesPass, op.Entries))
+		p.passes = uint32(spec.EntryPasses(planesPass, op.Entries))
 		v, each = planes, planesPass*int64(p.passes)
 	}
 	return l, errors.Join(err, add(&l, v, p, 2, op.Entries, each))
