@@ -219,7 +219,12 @@ func (c *composer) reproducible(o Operands, entries int64, x backend.Buffer, ldx
 	scale, to backend.Buffer) {
 	op := sddmmrfx.Op{Entries: entries, M: o.X.Rows, N: o.Y.Rows, K: o.X.Cols, Type: c.elem, LDX: ldx, LDY: ldy, P: c.p,
 		Scaled: o.Scale != nil, Most: c.dev.Limit()}
-	if c.err = c.ranges.Make(c.dev, 4*op.Words(c.v)); c.err != nil {
+	c.err = c.ranges.Make(c.dev, 4*op.Words(c.v))
+	if errors.Is(c.err, backend.ErrOutOfMemory) { // without integers of rows
+		op.Most = 0
+		c.err = c.ranges.Make(c.dev, 4*op.Words(c.v))
+	}
+	if c.err != nil {
 		return
 	}
 	l, err := sddmmrfx.Launch(c.v, op)
