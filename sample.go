@@ -35,8 +35,8 @@ type SampleEpilogue struct {
 // each row in its own units, and sums are rounded once, and again when they are scaled (docs/reproducible.md). With
 // AutoP the precision is found from x and y, whatever A's values are, and the call waits for their ranges.
 //
-// The first call copies the entries' rows and columns to the device, 8 bytes an entry. In reproducible mode x and y take
-// 4 bytes more for each element where there is the memory. Each tensor must be one block.
+// The first call copies the entries' rows and columns to the device, 8 bytes an entry. In reproducible mode x and y
+// take 4 bytes more for each element where there is the memory. Each tensor must be one block.
 // Quantised matrices, matrices in the host's memory and several devices are ErrUnsupported. After an error, such as
 // that of a cancelled context, the contents of s are undefined.
 func (p *Plan) Sample(ctx context.Context, x, y, s Operand, e ...SampleEpilogue) (Timing, error) {
