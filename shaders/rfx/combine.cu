@@ -111,9 +111,9 @@ __device__ __forceinline__ double gather(double (&sums)[16][33], uint4 (&batch)[
                                          u32 row, u32 col, const void *b, const u32 *q, const Params &p) {
     constexpr int AHEAD = 8;
     constexpr double ROUND = 0x1.8p52; // added and subtracted, it leaves an integer
-    u32 lane = threadIdx.x % 32, j = min(col + lane, p.n - 1);
+    u32 lane = threadIdx.x % 32, j = min(col + lane, p.n - 1), current = 0;
     u32 first = remainder.ptr[row], last = remainder.ptr[min(row + 16, p.items)];
-    double scale = power(-unit(q[j], BITS));
+    double scale = power(-unit(q[j], BITS)), sum = 0; // of the current row
 #pragma unroll
     for (int i = 0; i < 16; i++) sums[i][lane] = 0;
     for (u32 k = first; k < last; k += 32) {
@@ -130,12 +130,14 @@ __device__ __forceinline__ double gather(double (&sums)[16][33], uint4 (&batch)[
             }
 #pragma unroll
             for (int a = 0; a < AHEAD; a++) {
-                if (k + i + a >= last || !finite(x[a])) continue;
-                double y = __fma_rn((double)__uint_as_float(x[a]), scale, ROUND) - ROUND;
-                sums[e[a].y][lane] = __fma_rn(Remainder::integer(e[a]), y, sums[e[a].y][lane]);
+                if (k + i + a >= last) break;
+                if (e[a].y != current) sums[current][lane] = sum, sum = 0, current = e[a].y;
+                double y = __fma_rn((double)__uint_as_float(finite(x[a]) ? x[a] : 0), scale, ROUND) - ROUND;
+                sum = __fma_rn(Remainder::integer(e[a]), y, sum);
             }
         }
     }
+    sums[current][lane] = sum;
     __syncwarp();
     double count = last - first;
     return BITS < 31 && count < 128 ? 0 : count * count * power(2 * BITS - 53);
@@ -269,8 +271,19 @@ extern "C" __global__ void __launch_bounds__(LOCAL)
         plane = tiles * 4 * of, i = (blockIdx.x + blockIdx.z * p.width) * LOCAL + threadIdx.x;
     if (i >= plane) return;
     u32 thread = i % 128, chunk = i % of / 128, group = i / of % 2, rank = i / of / 2 % 2, tile = i / of / 4;
-    u32 row = (tile % p.longest * 2 + rank) * 128 + group * 64 + thread / 32 * 16 + thread % 32 / 4,
+    u32 first = (tile % p.longest * 2 + rank) * 128 + group * 64 + thread / 32 * 16, row = first + thread % 32 / 4,
         col = tile / p.longest * cols + chunk * 32 + thread % 4 * 2;
+#if SPARSE
+    __shared__ double sums[LOCAL / 32][16][33];
+    __shared__ uint4 batches[LOCAL / 32][32];
+    if (first >= p.items || col - thread % 4 * 2 >= p.n) return; // the whole warp
+    u32 warp = threadIdx.x / 32;
+    Remainder remainder(rows, p);
+    double far = gather(sums[warp], batches[warp], remainder, first, col - thread % 4 * 2, b, q, p);
+    More more = {sums[warp], far, threadIdx.x % 32, remainder, b, row, col, p};
+#else
+    More more;
+#endif
     if (row >= p.items || col >= p.n) return;
     u32 ra[2], wild = 0;
     uint2 rb[4];
@@ -284,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(LOCAL)
     }
     l.row[0] = unit(ra[0], BITS), l.row[1] = unit(ra[1], BITS);
     Outputs y;
-    finish(y, part, plane, i, table, l);
+    finish(y, part, plane, i, table, l, more);
     bool plain = p.store == 0 && (p.ldc & 1) == 0 && (wild & WILD) == 0;
 #pragma unroll
     for (int j = 0; j < 4; j++)
