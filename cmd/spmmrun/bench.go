@@ -133,6 +133,7 @@ not there.`,
 	addForce(c, &j.force)
 	c.AddCommand(
 		newBenchFit(unfinished), newBenchChain(unfinished), newBenchValues(unfinished), newBenchCopies(unfinished),
+		newBenchChoice(unfinished),
 	)
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spmmrun/spmm"
@@ -19,6 +20,7 @@ import (
 const (
 	Packings = "packings" // each way to pack the matrix that the device has a kernel for
 	Near     = "near"     // those that are predicted to take at most twice as long as the fastest
+	Rivals   = "rivals"   // those that are predicted to take at most eight times as long
 )
 
 // Predicted is a predicted time of a product, and the figures that it was made from.
@@ -56,14 +58,15 @@ type entered struct {
 func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
 	var out []entered
 	for _, f := range r.of.Formats {
-		if f != Packings && f != Near {
+		within, word := map[string]float64{Packings: math.Inf(1), Near: 2, Rivals: 8}[f]
+		if !word {
 			out = append(out, entered{name: f})
 			continue
 		}
 		if at.several {
 			return nil, fmt.Errorf("format %s: %s is several devices, want one", f, at.name)
 		}
-		ps, err := r.packings(ctx, at.devices[0], f == Near)
+		ps, err := r.packings(ctx, at.devices[0], within)
 		if err != nil {
 			return nil, err
 		}
@@ -74,19 +77,20 @@ func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
 	return out, nil
 }
 
-// packings are those of the matrix on a device that it can be packed by.
-func (r *round) packings(ctx context.Context, dev *spmm.Device, near bool) ([]spmm.Packing, error) {
+// packings are those of the matrix on a device that it can be packed by, and that are predicted to take at most
+// `within` times as long as the fastest.
+func (r *round) packings(ctx context.Context, dev *spmm.Device, within float64) ([]spmm.Packing, error) {
 	a := formats.ConvertTo(r.a, r.prec.Storage())
 	ps, err := spmm.Compare(ctx, dev, a, spmm.Options{Precision: r.prec, Cols: r.n})
 	if err != nil {
 		return nil, err
 	}
 	ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Err != nil })
-	if near && len(ps) > 0 {
+	if len(ps) > 0 {
 		least := slices.MinFunc(
 			ps, func(x, y spmm.Packing) int { return cmp.Compare(x.Predicted, y.Predicted) },
 		).Predicted
-		ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Predicted > 2*least })
+		ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return float64(p.Predicted) > within*float64(least) })
 	}
 	return ps, nil
 }

@@ -297,7 +297,8 @@ func (r *Report) CSV(w io.Writer) error {
 			x.Backend, x.Format, x.Mode, x.Way, x.Chosen, x.Variant, x.Split,
 			g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
 			strconv.FormatBool(x.Settled), strconv.FormatBool(x.Once),
-			g(x.AttainableUS), strconv.FormatBool(x.Clamped), g(x.ReadGBS), x.BoundBy, g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10),
+			g(x.AttainableUS), strconv.FormatBool(x.Clamped), g(x.ReadGBS), x.BoundBy,
+			g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10),
 			g(x.EncodeS), g(x.AskedUS), x.Error,
 		})
 	}

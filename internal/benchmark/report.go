@@ -74,7 +74,7 @@ type Result struct {
 	Once         bool      `json:"once,omitempty"`          // an algorithm over 20 times slower than the peers' best
 	AttainableUS float64   `json:"attainable_us,omitempty"` // the least time by the device's measured rates
 	Clamped      bool      `json:"clamped,omitempty"`       // this run beat the measured rates, which were raised to it
-	ReadGBS      float64   `json:"read_gb_s,omitempty"`     // measured rate of copies of as many bytes, by which memory counts
+	ReadGBS      float64   `json:"read_gb_s,omitempty"`     // the measured rate by which memory counts
 	BoundBy      string    `json:"bound_by,omitempty"`      // memory, cache (reading rows of B) or arithmetic
 	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
 	ChooseS      float64   `json:"choose_s,omitempty"`      // choosing the format, samples packed for it included

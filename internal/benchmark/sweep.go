@@ -31,7 +31,7 @@ type Products struct {
 	Matrices   []string
 	Columns    []int    // of B
 	Backends   []string // devices as spmm.Open takes them, or groups (IsGroup)
-	Formats    []string // "auto", of spmm.Formats, FORMAT/VARIANT, Packings or Near
+	Formats    []string // "auto", of spmm.Formats, FORMAT/VARIANT, Packings, Near or Rivals
 	Precisions []dtype.Type
 	Modes      []string // Fast, or Reproducible with a precision or without
 	Ways       []Way

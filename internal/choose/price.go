@@ -15,8 +15,8 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// All candidates pack a small sample. Those within nearby times the best prediction, at most several, then pack a larger
-// one, of no more than a share of the matrix. So choosing takes a fraction of the time of packing the whole matrix.
+// All candidates pack a small sample. Those within nearby times the best prediction, at most several, then pack a
+// larger one, of no more than a share of the matrix. So choosing takes a fraction of the time of packing all of it.
 const (
 	nearby  = 1.5
 	several = 3

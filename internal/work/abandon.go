@@ -4,8 +4,8 @@ package work
 
 import "context"
 
-// Abandon returns what f does, or, as soon as the context ends, the context's error. Then f still reads the matrix for a
-// while, and its result is dropped.
+// Abandon returns what f does, or, as soon as the context ends, the context's error. Then f still reads the matrix for
+// a while, and its result is dropped.
 func Abandon[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T

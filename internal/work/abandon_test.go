@@ -23,7 +23,11 @@ func TestAbandon(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("work that goes on: %v, want context.Canceled", err)
 	}
-	if _, err := Abandon(ctx, func() (int, error) { t.Error("work began after the context's end"); return 0, nil }); !errors.Is(err, context.Canceled) {
+	_, err = Abandon(ctx, func() (int, error) {
+		t.Error("work began after the context's end")
+		return 0, nil
+	})
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v, want context.Canceled", err)
 	}
 	for _, ctx := range []context.Context{context.Background(), t.Context()} {

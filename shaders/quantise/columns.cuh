@@ -1,4 +1,5 @@
-// Ranges of columns of B: elements as bits of f32, eight columns to a lane, and what a CTA joins of its lanes.
+// Columns of B: elements as bits of f32, their ranges, eight columns to a lane, what a CTA joins of its lanes; integers
+// and their digits.
 
 #pragma once
 #include "params.h"
@@ -71,7 +72,7 @@ __device__ __forceinline__ void join8(u32 (&r)[8], u32 lane, u32 across) {
     r[0] = lo.x, r[1] = lo.y, r[2] = lo.z, r[3] = lo.w, r[4] = hi.x, r[5] = hi.y, r[6] = hi.z, r[7] = hi.w;
 }
 
-// The lane's place in phases 0 and 2, in which a lane has eight columns, from j on.
+// The lane's place in phases 0 to 2, in which a lane has eight columns, from j on.
 struct Place {
     u32 lane, sub, subs, j, begin, end;
 };
@@ -99,4 +100,40 @@ template <int ELEM> __device__ __forceinline__ void find(u32 (&r)[8], const u32 
 #pragma unroll
     for (int t = 0; t < 8; t++) r[t] = at.j + t < p.n ? range_of(seen[t]) : 0;
     join8(r, at.lane, p.across);
+}
+
+// digits returns q as balanced digits, a byte each, the lowest first.
+__device__ __forceinline__ u32 digits(int q, u32 bits) {
+    u32 half = bits == 15 ? 0x80u : bits == 23 ? 0x8080u : 0x808080u;
+    return ((u32)q + half) ^ half;
+}
+
+// whole is quantise for p below 47: scaling by powers of two, one after the other, is exact wherever the result is
+// not far below 1/2.
+__device__ __forceinline__ int whole(u32 x, float scale, float more) {
+    return finite(x) ? __float2int_rn(__uint_as_float(x) * scale * more) : 0;
+}
+
+// factors returns the scale of a column as two, each between 2^-126 and 2^127.
+__device__ __forceinline__ void factors(u32 range, u32 bits, float &scale, float &more) {
+    int l = -unit(range, bits), half = l / 2;
+    scale = __uint_as_float((u32)(127 + half) << 23), more = __uint_as_float((u32)(127 + l - half) << 23);
+}
+
+// Digits are the balanced digits of 8 bits of an integer: four in lo, two in hi.
+struct Digits {
+    u32 lo, hi;
+};
+
+// whole47 is quantise for p = 47: in float64 scaling is exact, and the conversion rounds once, ties to even.
+__device__ __forceinline__ long long whole47(u32 x, int l) {
+    double scale = __longlong_as_double((long long)(1023 - l) << 52);
+    return finite(x) ? __double2ll_rn((double)__uint_as_float(x) * scale) : 0;
+}
+
+// digits47 quantises an element at p = 47, in units of 2^l.
+__device__ __forceinline__ Digits digits47(u32 x, int l) {
+    const long long half = 0x808080808080;
+    long long d = (whole47(x, l) + half) ^ half;
+    return {(u32)d, (u32)(d >> 32)};
 }

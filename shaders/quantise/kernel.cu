@@ -7,54 +7,6 @@
 
 #include "columns.cuh"
 
-// load returns the f32 bits of row k's elements j and j+1, zeros for those past the last column. j is even.
-__device__ __forceinline__ uint2 load(const u32 *b, u32 k, u32 j, const Params &p) {
-    size_t i = (size_t)k * p.ldb + j;
-    uint2 x;
-    if (p.elem == F32) {
-        x = *(const uint2 *)(b + i);
-    } else {
-        u32 w = b[i / 2];
-        x = p.elem == F16 ? make_uint2(__float_as_uint(widen_lo<F16>(w)), __float_as_uint(widen_hi<F16>(w)))
-                          : make_uint2(w << 16, w & 0xffff0000u);
-    }
-    return make_uint2(j < p.n ? x.x : 0, j + 1 < p.n ? x.y : 0);
-}
-
-__device__ __forceinline__ uint2 join(uint2 r, uint2 s) { return make_uint2(join(r.x, s.x), join(r.y, s.y)); }
-
-// store writes elements j and j+1 of a row.
-__device__ __forceinline__ void store(u32 *row, u32 j, uint2 x, int l0, int l1, const Params &p) {
-    long long a = quantise(x.x, l0), b = quantise(x.y, l1);
-    if (p.bits == 15) {
-        row[j / 2] = ((u32)a & 0xffffu) | (u32)b << 16;
-    } else if (p.bits != 47) {
-        *(uint2 *)(row + j) = make_uint2((u32)a, (u32)b);
-    } else { // two balanced digits of 24 bits
-        int lo_a = (int)((u32)a << 8) >> 8, lo_b = (int)((u32)b << 8) >> 8;
-        *(uint2 *)(row + j) = make_uint2(lo_a, lo_b);
-        *(uint2 *)(row + p.ldq + j) = make_uint2((u32)((a - lo_a) >> 24), (u32)((b - lo_b) >> 24));
-    }
-}
-
-// digits returns q as balanced digits, a byte each, the lowest first.
-__device__ __forceinline__ u32 digits(int q, u32 bits) {
-    u32 half = bits == 15 ? 0x80u : bits == 23 ? 0x8080u : 0x808080u;
-    return ((u32)q + half) ^ half;
-}
-
-// whole is quantise for p below 47: scaling by powers of two, one after the other, is exact wherever the result is
-// not far below 1/2.
-__device__ __forceinline__ int whole(u32 x, float scale, float more) {
-    return finite(x) ? __float2int_rn(__uint_as_float(x) * scale * more) : 0;
-}
-
-// factors returns the scale of a column as two, each between 2^-126 and 2^127.
-__device__ __forceinline__ void factors(u32 range, u32 bits, float &scale, float &more) {
-    int l = -unit(range, bits), half = l / 2;
-    scale = __uint_as_float((u32)(127 + half) << 23), more = __uint_as_float((u32)(127 + l - half) << 23);
-}
-
 // split gathers four columns' digits by place.
 __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     u32 a = __byte_perm(x[0], x[1], 0x5140), b = __byte_perm(x[2], x[3], 0x5140);
@@ -73,11 +25,11 @@ template <int ELEM> __device__ __forceinline__ void scan(const u32 *__restrict__
     if (at.j < p.ldq && at.sub == 0) write8(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j, r);
 }
 
-// to_digits is phase 2.
-template <int ELEM> __device__ __forceinline__ void to_digits(const u32 *__restrict__ b, u32 *q, const Params &p) {
-    Place at = place(p);
+// joined waits for phase 0 and returns the ranges of the lane's eight columns.
+__device__ __forceinline__ void joined(u32 (&r)[8], u32 *q, const Place &at, const Params &p) {
     bool inside = at.j < p.ldq;
-    u32 r[8] = {};
+#pragma unroll
+    for (int t = 0; t < 8; t++) r[t] = 0;
     launches_before();
     launches_after();
 #pragma unroll 4
@@ -88,22 +40,59 @@ template <int ELEM> __device__ __forceinline__ void to_digits(const u32 *__restr
         r[4] = join(r[4], y.x), r[5] = join(r[5], y.y), r[6] = join(r[6], y.z), r[7] = join(r[7], y.w);
     }
     join8(r, at.lane, p.across);
-    if (!inside) return;
-    if (at.sub == 0 && blockIdx.x == 0) write8(q + at.j, r);
-    float scale[8], more[8];
+    if (inside && at.sub == 0 && blockIdx.x == 0) write8(q + at.j, r);
+}
+
+// Column is what a column's elements are quantised with.
+struct Column {
+    int l; // they are in units of 2^l
+    float scale, more;
+};
+
+// to_integers is phase 1 once ranges are joined. BITS is 15, 31 (for 23, too) or 47.
+template <int ELEM, int BITS>
+__device__ __forceinline__ void to_integers(const u32 *__restrict__ b, u32 *rows, const Column (&c)[8], const Place &at,
+                                            const Params &p) {
+#pragma unroll(BITS == 47 ? 2 : 4)
+    for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
+        u32 x[8], upper[8];
+        load8<ELEM>(x, b, k, at.j, p.ldb);
 #pragma unroll
-    for (int t = 0; t < 8; t++) {
-        factors(r[t], p.bits, scale[t], more[t]);
-        if (at.j + t >= p.n) scale[t] = 0;
+        for (int t = 0; t < 8; t++) {
+            if (at.j + t >= p.n) x[t] = 0;
+            if (BITS == 47) { // two balanced digits of 24 bits
+                long long d = whole47(x[t], c[t].l);
+                int lower = (int)((u32)d << 8) >> 8;
+                x[t] = lower, upper[t] = (u32)((d - lower) >> 24);
+            } else {
+                x[t] = whole(x[t], c[t].scale, c[t].more);
+            }
+        }
+        if (BITS == 15) {
+            *(uint4 *)(rows + ((size_t)k * p.ldq + at.j) / 2) =
+                make_uint4(__byte_perm(x[0], x[1], 0x5410), __byte_perm(x[2], x[3], 0x5410),
+                           __byte_perm(x[4], x[5], 0x5410), __byte_perm(x[6], x[7], 0x5410));
+        } else {
+            u32 *row = rows + (size_t)k * (BITS == 47 ? 2 : 1) * p.ldq + at.j;
+            write8(row, x);
+            if (BITS == 47) write8(row + p.ldq, upper);
+        }
     }
+}
+
+// to_digits is phase 2 once ranges are joined.
+template <int ELEM>
+__device__ __forceinline__ void to_digits(const u32 *__restrict__ b, u32 *q, const Column (&c)[8], const Place &at,
+                                          const Params &p) {
     u32 places = (p.bits + 1) / 8, pitch = ((places * p.ldq + 31) & ~63u) + 32;
-    char *rows = (char *)(q + (size_t)(p.chunks + 1) * p.ldq);
+    char *rows = (char *)q;
 #pragma unroll 4
     for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
         u32 x[8], lo[4], hi[4];
         load8<ELEM>(x, b, k, at.j, p.ldb);
 #pragma unroll
-        for (int t = 0; t < 8; t++) x[t] = digits(whole(x[t], scale[t], more[t]), p.bits);
+        for (int t = 0; t < 8; t++)
+            x[t] = at.j + t < p.n ? digits(whole(x[t], c[t].scale, c[t].more), p.bits) : 0;
         split(lo, x);
         split(hi, x + 4);
         char *row = rows + (size_t)k * pitch;
@@ -111,6 +100,33 @@ template <int ELEM> __device__ __forceinline__ void to_digits(const u32 *__restr
         if (places == 3) *(uint2 *)(row + 2 * p.ldq + at.j) = make_uint2(lo[2], hi[2]);
         if (places == 4) *(uint4 *)(row + 2 * p.ldq + 2 * at.j) = make_uint4(lo[2], hi[2], lo[3], hi[3]);
     }
+}
+
+template <int ELEM>
+__device__ __forceinline__ void convert(const u32 *b, u32 *rows, const Column (&c)[8], const Place &at,
+                                        const Params &p) {
+    if (p.phase == 2) to_digits<ELEM>(b, rows, c, at, p);
+    else if (p.bits == 15) to_integers<ELEM, 15>(b, rows, c, at, p);
+    else if (p.bits == 47) to_integers<ELEM, 47>(b, rows, c, at, p);
+    else to_integers<ELEM, 31>(b, rows, c, at, p);
+}
+
+// join_and_convert is phases 1 and 2.
+__device__ __forceinline__ void join_and_convert(const u32 *b, u32 *q, const Params &p) {
+    Place at = place(p);
+    u32 r[8];
+    joined(r, q, at, p);
+    if (at.j >= p.ldq) return;
+    Column c[8];
+#pragma unroll
+    for (int t = 0; t < 8; t++) {
+        c[t].l = unit(r[t], p.bits);
+        factors(r[t], p.bits, c[t].scale, c[t].more);
+    }
+    u32 *rows = q + (size_t)(p.chunks + 1) * p.ldq;
+    if (p.elem == F32) convert<F32>(b, rows, c, at, p);
+    else if (p.elem == F16) convert<F16>(b, rows, c, at, p);
+    else convert<BF16>(b, rows, c, at, p);
 }
 
 // load1 returns the f32 bits of an element.
@@ -160,9 +176,8 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
             u32 low[4], high[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const long long half = 0x808080808080;
-                long long d = (quantise(x[h][i], l) + half) ^ half;
-                low[i] = (u32)d, high[i] = (u32)(d >> 32);
+                Digits d = digits47(x[h][i], l);
+                low[i] = d.lo, high[i] = d.hi;
             }
             split(lower[h], low);
             split(upper[h], high);
@@ -208,44 +223,13 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
 
 template <int ELEM> __device__ __forceinline__ void by_eights(const u32 *b, u32 *q, const Params &p) {
     if (p.phase == 0) scan<ELEM>(b, q, p);
-    else if (p.phase == 2) to_digits<ELEM>(b, q, p);
     else if (p.phase == 3) to_fragments<ELEM>(b, q, p);
     else scan_columns<ELEM>(b, q, p);
 }
 
 extern "C" __global__ void __launch_bounds__(LOCAL) quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
-    __shared__ uint2 found[WARPS][32];
-    if (p.phase != 1) {
-        if (p.elem == F32) by_eights<F32>(b, q, p);
-        else if (p.elem == F16) by_eights<F16>(b, q, p);
-        else by_eights<BF16>(b, q, p);
-        return;
-    }
-    u32 shift = __ffs(p.across) - 1;
-    u32 lane = threadIdx.x & (p.across - 1), sub = threadIdx.x >> shift, subs = LOCAL >> shift;
-    u32 j = 2 * (blockIdx.y * p.across + lane); // the first of the lane's columns
-    u32 begin = blockIdx.x * p.rows, end = min(begin + p.rows, p.k);
-    bool inside = j < p.ldq;
-    launches_before();
-    launches_after();
-    uint2 r = make_uint2(0, 0);
-    if (inside) {
-#pragma unroll 8
-        for (u32 c = sub; c < p.chunks; c += subs)
-            r = join(r, *(const uint2 *)(q + (size_t)(c + 1) * p.ldq + j));
-    }
-    // Join what the lanes of these two columns found, for all of them.
-    for (u32 d = p.across; d < 32; d *= 2)
-        r = join(r, make_uint2(__shfl_xor_sync(ALL, r.x, d), __shfl_xor_sync(ALL, r.y, d)));
-    if (threadIdx.x % 32 < p.across) found[threadIdx.x / 32][lane] = r;
-    __syncthreads();
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) r = join(r, found[w][lane]);
-    if (!inside) return;
-    if (sub == 0 && blockIdx.x == 0) *(uint2 *)(q + j) = r;
-    int l0 = unit(r.x, p.bits), l1 = unit(r.y, p.bits);
-    u32 *rows = q + (size_t)(p.chunks + 1) * p.ldq;
-    u32 words = p.bits == 15 ? p.ldq / 2 : p.bits == 47 ? 2 * p.ldq : p.ldq; // of a row
-#pragma unroll 8
-    for (u32 k = begin + sub; k < end; k += subs) store(rows + (size_t)k * words, j, load(b, k, j, p), l0, l1, p);
+    if (p.phase == 1 || p.phase == 2) join_and_convert(b, q, p);
+    else if (p.elem == F32) by_eights<F32>(b, q, p);
+    else if (p.elem == F16) by_eights<F16>(b, q, p);
+    else by_eights<BF16>(b, q, p);
 }

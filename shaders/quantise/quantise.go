@@ -92,8 +92,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the
-	// moduli, 0 for digits.
+	// Lanes side by side, of two columns each, on CUDA and in phase 2 of eight; not on the CPU. In residues.cu the moduli,
+	// 0 for digits.
 	across uint32
 }
 
@@ -106,6 +106,9 @@ func cuda(name string, n uint32, v spec.Variant) *spec.Variant {
 	v.Consts = append(slices.Clone(digits), spec.Define("FRAGMENTS", 1), spec.Define("LOCAL", n))
 	return spec.PTX(name, v)
 }
+
+// narrowCols is the most columns for which narrow is taken: a workgroup's threads each have some rows then.
+const narrowCols = 64
 
 // wide and narrow are for CUDA from compute capability 9.0 on; narrow is for few columns.
 var wide, narrow = hopper("cuda90", 4*local), hopper("cuda90_narrow", local)
@@ -231,17 +234,17 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if v.Code == backend.CodePTX {
 		lane, most = 8, 16
 	}
+	if v == wide && (l.Fragments || l.LD <= narrowCols) {
+		v = narrow
+	}
 	ranges := phase(v, 0, l.chunk(), lane, most)
-	values := phase(v, 1, rowsOf(l, leastRows(v, l)), 2, 32)
+	values := phase(v, 1, rowsOf(l, leastRows(v, l)), lane, most)
 	switch {
 	case l.Planes > 0:
 		return spec.Launch{Passes: []spec.Pass{l.planes(t, ldb)}}, nil
 	case l.Digits:
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
-		if v == wide {
-			v = narrow
-		}
 		ranges, values = phase(v, 4, l.chunk(), 8, 1), phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
 	}
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil

@@ -34,21 +34,27 @@ struct Mine {
     __device__ __forceinline__ u32 row(u32 turn) const {
         return (block + turn * CLUSTER * BLOCKS) * DEPTH + 16 * chunk;
     }
-    // fetch returns the f32 bits of the rows' elements, zeros for those outside B.
-    template <int ELEM>
-    __device__ __forceinline__ void fetch(u32 (&x)[16], const void *b, u32 turn, const Params &p) const {
-        u32 k = row(turn);
-        size_t at = (size_t)k * p.ldb + j;
+    // fetch returns the f32 bits of the elements of COUNT turns from `turn` on, zeros for those outside B. All loads
+    // come before any use of one.
+    template <int COUNT>
+    __device__ __forceinline__ void fetch(u32 (&x)[COUNT][16], const void *b, u32 turn, const Params &p) const {
+        if (p.elem == F32) load(x, (const u32 *)b, turn, p);
+        else load(x, (const unsigned short *)b, turn, p);
+        if (p.elem == F32) return;
 #pragma unroll
-        for (int i = 0; i < 16; i++, at += p.ldb) {
-            bool is = inside && k + i < p.k;
-            if (ELEM == F32) x[i] = is ? __ldg((const u32 *)b + at) : 0;
-            else x[i] = is ? __ldg((const unsigned short *)b + at) : 0;
+        for (int i = 0; i < COUNT * 16; i++) {
+            u32 h = x[i / 16][i % 16];
+            x[i / 16][i % 16] = p.elem == F16 ? __float_as_uint(widen_lo<F16>(h)) : h << 16;
         }
+    }
+    template <int COUNT, typename T>
+    __device__ __forceinline__ void load(u32 (&x)[COUNT][16], const T *b, u32 turn, const Params &p) const {
 #pragma unroll
-        for (int i = 0; i < 16; i++) {
-            if (ELEM == F16) x[i] = __float_as_uint(widen_lo<F16>(x[i]));
-            else if (ELEM == BF16) x[i] <<= 16;
+        for (int t = 0; t < COUNT; t++) {
+            u32 k = row(turn + t);
+            size_t at = (size_t)k * p.ldb + j;
+#pragma unroll
+            for (int i = 0; i < 16; i++, at += p.ldb) x[t][i] = inside && k + i < p.k ? __ldg(b + at) : 0;
         }
     }
 };
@@ -74,22 +80,10 @@ __device__ __forceinline__ u32 join_cluster(u32 r, u32 column) {
     return r;
 }
 
-// Digits are the balanced digits of 8 bits of an integer: four in lo, two in hi.
-struct Digits {
-    u32 lo, hi;
-};
-
-// digits quantises an element in units of 2^l. Below p = 47, scale and more are powers of two whose product is 2^-l:
-// scaling by one after the other is exact wherever the result is not far below 1/2.
-template <bool WIDE> __device__ __forceinline__ Digits digits(u32 x, int l, float scale, float more) {
-    if (WIDE) {
-        constexpr i64 HALVES = 0x808080808080ll;
-        i64 d = (quantise(x, l) + HALVES) ^ HALVES;
-        return {(u32)d, (u32)(d >> 32)};
-    }
-    constexpr u32 HALVES = 0x808080u; // the fourth digit takes what is left
-    int q = finite(x) ? __float2int_rn(__uint_as_float(x) * scale * more) : 0;
-    return {((u32)q + HALVES) ^ HALVES, 0};
+// quantised returns an element's digits. It reads either l or the factors of a column.
+template <bool WIDE> __device__ __forceinline__ Digits quantised(u32 x, int l, float scale, float more) {
+    if (WIDE) return digits47(x, l);
+    return {digits(whole(x, scale, more), 31), 0}; // with fewer digits the fourth one takes what is left
 }
 
 // near returns whether residues of any digits fit a byte if the quotient is computed with this reciprocal: the
@@ -114,12 +108,30 @@ constexpr bool all_near() {
 }
 static_assert(all_near(), "residues fit a byte");
 
-// residue returns a residue of q modulo m in the lowest byte.
-template <bool WIDE> __device__ __forceinline__ u32 residue(const Digits &q, u32 m, u32 lo, u32 hi) {
-    int x = __dp4a((int)q.lo, (int)lo, 0);
-    if (WIDE) x = __dp4a((int)(q.hi & 0xffffu), (int)hi, x);
-    int quotient = (x * rounded_reciprocal(m) + (1 << (SHIFT - 1))) >> SHIFT;
-    return (u32)(x - quotient * (int)m);
+// Modulus is what a residue is computed with, of a modulus.
+struct Modulus {
+    u32 m, lo, hi; // weights of the digits
+    int reciprocal;
+};
+struct Table {
+    Modulus of[MOST_MODULI];
+};
+constexpr Table table() {
+    Table t = {};
+    for (int i = 0; i < MOST_MODULI; i++) {
+        u32 m = modulus(i);
+        t.of[i] = {m, digit_weights(m, 0), digit_weights(m, 4), rounded_reciprocal(m)};
+    }
+    return t;
+}
+__constant__ Table moduli_table = table();
+
+// residue returns a residue of q in the lowest byte.
+template <bool WIDE> __device__ __forceinline__ u32 residue(const Digits &q, const Modulus &m) {
+    int x = __dp4a((int)q.lo, (int)m.lo, 0);
+    if (WIDE) x = __dp4a((int)(q.hi & 0xffffu), (int)m.hi, x);
+    int quotient = (x * m.reciprocal + (1 << (SHIFT - 1))) >> SHIFT;
+    return (u32)(x - quotient * (int)m.m);
 }
 
 // store stores 16 bytes of each of a CTA's threads, transposed through an image of them in shared memory.
@@ -145,54 +157,52 @@ __device__ __forceinline__ void write_digits(uint4 (*image)[LOCAL], char *to, si
     }
 }
 
-// write stores the residues of a CTA's elements for each modulus.
+// write stores the residues of a CTA's elements for each modulus. The loop is not unrolled, so that the code is small.
 template <bool WIDE>
 __device__ __forceinline__ void write(uint4 (*image)[LOCAL], char *to, size_t plane, const Digits (&q)[16], u32 moduli,
                                       const Mine &me, u32 count) {
-#pragma unroll
-    for (int i = 0; i < MOST_MODULI; i++) {
-        if (i >= moduli) break;
-        u32 m = modulus(i), lo = digit_weights(m, 0), hi = digit_weights(m, 4), w[4];
+#pragma unroll 1
+    for (u32 i = 0; i < moduli; i++, to += plane) {
+        Modulus m = moduli_table.of[i];
+        u32 w[4];
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            u32 a = residue<WIDE>(q[4 * j], m, lo, hi), b = residue<WIDE>(q[4 * j + 1], m, lo, hi),
-                c = residue<WIDE>(q[4 * j + 2], m, lo, hi), d = residue<WIDE>(q[4 * j + 3], m, lo, hi);
+            u32 a = residue<WIDE>(q[4 * j], m), b = residue<WIDE>(q[4 * j + 1], m), c = residue<WIDE>(q[4 * j + 2], m),
+                d = residue<WIDE>(q[4 * j + 3], m);
             w[j] = __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
         }
-        store(image[i % 2], w, (uint4 *)(to + i * plane), me, count); // the other image may still be read
+        store(image[i % 2], w, (uint4 *)to, me, count); // the other image may still be read
     }
 }
 
-// by_columns is the kernel for a type of B's elements, and p = 47 (WIDE) or less.
-template <int ELEM, bool WIDE>
+// by_columns is the kernel for p = 47 (WIDE) or less.
+template <bool WIDE>
 __device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, u32 *q, const Params &p) {
     Mine me(p);
     u32 kept[KEEP][16], blocks = (p.k + DEPTH - 1) / DEPTH,
         turns = (blocks + CLUSTER * BLOCKS - 1) / (CLUSTER * BLOCKS);
     Seen seen = {0, 0, 0xffffffffu};
+    me.fetch(kept, b, 0, p);
 #pragma unroll
-    for (int t = 0; t < KEEP; t++) {
-        me.fetch<ELEM>(kept[t], b, t, p);
-#pragma unroll
-        for (int i = 0; i < 16; i++) see(seen, kept[t][i]);
-    }
+    for (int i = 0; i < KEEP * 16; i++) see(seen, kept[i / 16][i % 16]);
     for (u32 t = KEEP; t < turns; t++) {
-        u32 x[16];
-        me.fetch<ELEM>(x, b, t, p);
+        u32 x[1][16];
+        me.fetch(x, b, t, p);
 #pragma unroll
-        for (int i = 0; i < 16; i++) see(seen, x[i]);
+        for (int i = 0; i < 16; i++) see(seen, x[0][i]);
     }
     launches_before();
     u32 r = join_cluster(range_of(seen), me.column);
     if (blockIdx.x == 0 && threadIdx.x < COLS && me.j < p.ldq) q[me.j] = r;
-    int l = unit(r, p.bits), half = -l / 2;
-    float scale = __uint_as_float((u32)(127 + half) << 23), more = __uint_as_float((u32)(127 - l - half) << 23);
+    int l = unit(r, p.bits);
+    float scale, more;
+    factors(r, p.bits, scale, more);
     u32 first = blockIdx.y * COLS, chunks = min(COLS, p.ldq - first) * (DEPTH / 16);
     size_t plane = (size_t)blocks * p.ldq * DEPTH; // bytes of a modulus
     auto convert = [&](const u32 (&x)[16], u32 t) {
         Digits d[16];
 #pragma unroll
-        for (int i = 0; i < 16; i++) d[i] = digits<WIDE>(x[i], l, scale, more);
+        for (int i = 0; i < 16; i++) d[i] = quantised<WIDE>(x[i], l, scale, more);
         u32 block = me.block + t * CLUSTER * BLOCKS;
         char *to = (char *)(q + (size_t)(p.chunks + 1) * p.ldq) + ((size_t)block * p.ldq + first) * DEPTH;
         u32 count = block < blocks ? chunks : 0;
@@ -202,28 +212,21 @@ __device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, 
     };
 #pragma unroll 1 // one copy of the code
     for (u32 t = 0; t < turns; t++) {
-        u32 x[16] = {};
-        if (t >= KEEP) me.fetch<ELEM>(x, b, t, p);
+        u32 x[1][16] = {};
+        if (t >= KEEP) me.fetch(x, b, t, p);
 #pragma unroll
         for (int s = 0; s < KEEP; s++)
 #pragma unroll
-            for (int i = 0; i < 16; i++) x[i] = t == s ? kept[s][i] : x[i];
-        convert(x, t);
+            for (int i = 0; i < 16; i++) x[0][i] = t == s ? kept[s][i] : x[0][i];
+        convert(x[0], t);
     }
     cluster_sync(); // no CTA exits while others read its ranges
-}
-
-template <int ELEM>
-__device__ __forceinline__ void by_columns(uint4 (*image)[LOCAL], const u32 *b, u32 *q, const Params &p) {
-    if (p.bits == 47) by_columns<ELEM, true>(image, b, q, p);
-    else by_columns<ELEM, false>(image, b, q, p);
 }
 
 extern "C" __global__ void __launch_bounds__(LOCAL) __cluster_dims__(CLUSTER, 1, 1)
     quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
     __shared__ uint4 image[2][LOCAL];
-    if (p.elem == F32) by_columns<F32>(image, b, q, p);
-    else if (p.elem == F16) by_columns<F16>(image, b, q, p);
-    else by_columns<BF16>(image, b, q, p);
+    if (p.bits == 47) by_columns<true>(image, b, q, p);
+    else by_columns<false>(image, b, q, p);
     launches_after();
 }

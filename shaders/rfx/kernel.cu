@@ -4,7 +4,7 @@
 // computes a segment. Segments leave 128-bit partial sums in the workspace, which phase 1 adds; with TEAMS those that
 // are whole rows go to C.
 // Data movement: A's integers and rows of B straight from memory to registers.
-// Bound by: 64-bit integer arithmetic, then gathers of rows of B.
+// Bound by: integer arithmetic, of 64 bits from p = 23 on, then gathers of rows of B.
 // Constants: BITS (p), TEAMS, OVERLAP (overlap.cuh).
 
 #include "store.cuh"
@@ -37,26 +37,42 @@ struct Quad {
 typedef uint4 Quad;
 #endif
 
-// fetch returns quad x of a row of q. ld is in quads.
-__device__ __forceinline__ Quad fetch(const void *q, u32 row, u32 x, u32 ld, bool in) {
+// load_if returns the vector at b, or anything. (It is predicated by hand, as load of load.cuh is, which returns zeros
+// then: these take an instruction a word.)
+__device__ __forceinline__ uint4 load_if(const uint4 *b, bool in) {
+    uint4 x;
+    asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t"
+                 "@in ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];}"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "l"(b), "r"((u32)in));
+    return x;
+}
+__device__ __forceinline__ uint2 load_if(const uint2 *b, bool in) {
+    uint2 x;
+    asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"
+                 "@in ld.global.nc.v2.u32 {%0, %1}, [%2];}"
+                 : "=r"(x.x), "=r"(x.y)
+                 : "l"(b), "r"((u32)in));
+    return x;
+}
+
+// fetch returns the lane's quad of a row of q, or anything. `first` is that of row 0, and rows are `pitch` bytes apart.
+// (The address is computed by name: the compiler would add its parts in four instructions.)
+__device__ __forceinline__ Quad fetch(const char *first, u32 row, u32 pitch, bool in) {
+    const char *at;
+    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(pitch), "l"(first));
 #if BITS == 15
-    return load((const uint2 *)q + (size_t)row * ld + x, in);
+    return load_if((const uint2 *)at, in);
 #elif BITS == 47
-    const uint4 *at = (const uint4 *)q + (size_t)row * (2 * ld) + x;
     Quad v;
-    v.lo = load(at, in);
-    v.hi = load(at + ld, in);
+    v.lo = load_if((const uint4 *)at, in);
+    v.hi = load_if((const uint4 *)(at + pitch / 2), in);
     return v;
 #else
-    return load((const uint4 *)q + (size_t)row * ld + x, in);
+    return load_if((const uint4 *)at, in);
 #endif
 }
 
-// integer returns number i of four.
-__device__ __forceinline__ int integer(uint2 v, int i) {
-    u32 w = i < 2 ? v.x : v.y;
-    return i & 1 ? (int)w >> 16 : (int)(w << 16) >> 16;
-}
 __device__ __forceinline__ int integer(const uint4 &v, int i) { return word(v, i); }
 
 // mad adds a·b to sum. (By name: from 64-bit operands the compiler would make four instructions of it.)
@@ -64,6 +80,34 @@ __device__ __forceinline__ void mad(i64 &sum, int a, int b) {
     asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(sum) : "r"(a), "r"(b));
 }
 
+#if BITS == 15
+#define NARROW 64 // times four entries, whose sums with bytes of A fit 32 bits: 256·2^15·255 < 2^31
+
+// dp2 adds products of two integers and bytes of A: the lower ones, which have no sign, or the upper ones.
+__device__ __forceinline__ void dp2(int (&sum)[2], u32 b, u32 bytes) {
+    asm("dp2a.lo.s32.u32 %0, %1, %2, %0;" : "+r"(sum[0]) : "r"(b), "r"(bytes));
+    asm("dp2a.hi.s32.s32 %0, %1, %2, %0;" : "+r"(sum[1]) : "r"(b), "r"(bytes));
+}
+
+// accumulate adds the products of four entries and the columns in b.
+__device__ __forceinline__ void accumulate(int (&sum)[4][2], const Quad &a, const bool (&in)[4], const Quad (&b)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        u32 pair = (i == 0 ? a.x : a.y) & ((in[i] ? 0xffffu : 0) | (in[i + 1] ? 0xffff0000u : 0));
+        u32 bytes = __byte_perm(pair, 0, 0x3120);
+        dp2(sum[0], __byte_perm(b[i].x, b[i + 1].x, 0x5410), bytes);
+        dp2(sum[1], __byte_perm(b[i].x, b[i + 1].x, 0x7632), bytes);
+        dp2(sum[2], __byte_perm(b[i].y, b[i + 1].y, 0x5410), bytes);
+        dp2(sum[3], __byte_perm(b[i].y, b[i + 1].y, 0x7632), bytes);
+    }
+}
+
+// widen moves sums to those of 64 bits.
+__device__ __forceinline__ void widen(i64 (&to)[SUMS][4], int (&sum)[4][2]) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) to[0][j] += sum[j][0] + 256 * (i64)sum[j][1], sum[j][0] = sum[j][1] = 0;
+}
+#else
 // accumulate adds the products of entry i of four and the columns in b.
 __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, int i, bool in, const Quad &b) {
 #if BITS == 47
@@ -93,6 +137,14 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 #endif
 }
 
+// accumulate adds the products of four entries.
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, const bool (&in)[4],
+                                           const Quad (&b)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) accumulate(sum, a, i, in[i], b[i]);
+}
+#endif
+
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them,
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
 // fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count as
@@ -100,7 +152,8 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
                                         const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
-    u32 k = (begin & ~3u) + 4 * group, step = 4 * along;
+    u32 k = (begin & ~3u) + 4 * group, step = 4 * along, count = end - begin, pitch = ld * (u32)sizeof(Quad);
+    const char *first = (const char *)q + x * (BITS == 15 ? 8 : 16);
     uint4 cols;
     Quad a;
     if (k < end) {
@@ -110,6 +163,10 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
     launches_before();
     launches_after();
     if (k >= end) return;
+#if BITS == 15
+    int narrow[4][2] = {};
+    u32 left = NARROW;
+#endif
     while (true) {
         u32 next = k + step;
         uint4 next_cols;
@@ -122,11 +179,15 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
         bool in[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            in[i] = k + i >= begin && k + i < end;
-            b[i] = fetch(q, word(cols, i), x, ld, in[i]);
+            in[i] = k + i - begin < count;
+            b[i] = fetch(first, word(cols, i), pitch, in[i]);
         }
-#pragma unroll
-        for (int i = 0; i < 4; i++) accumulate(sum, a, i, in[i], b[i]);
+#if BITS == 15
+        accumulate(narrow, a, in, b);
+        if (--left == 0 || next >= end) widen(sum, narrow), left = NARROW;
+#else
+        accumulate(sum, a, in, b);
+#endif
         if (next >= end) return;
         k = next;
         cols = next_cols;
