@@ -36,6 +36,7 @@ func SparseResidueStats(rows, cols int, nnz, remaining int64, p rfx.P) (formats.
 			backend.ErrUnsupported)
 	}
 	s.StoredBytes = s.Slots/2*planes + s.Slots/8 + 16*remaining
+	s.MACs = s.MACs/2 + remaining
 	s.Slots = s.Slots/2 + remaining
 	s.Fill, s.Gathers = 2*s.Fill, remaining
 	return s, nil
