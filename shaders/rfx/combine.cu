@@ -264,27 +264,27 @@ extern "C" __global__ void __launch_bounds__(LOCAL)
     Table table = {words, p.segments};
     if (!DIGITS)
         for (u32 i = threadIdx.x; i < Table::size(p.segments); i += LOCAL) words[i] = rows[p.heavy + i];
-    launches_before();
-    __syncthreads();
     // A warpgroup of residues.cu left cols / 32 × 128 words of four.
     u32 cols = across_of(p) * 8, tiles = p.longest * ((p.ldq + cols - 1) / cols), of = cols / 32 * 128,
         plane = tiles * 4 * of, i = (blockIdx.x + blockIdx.z * p.width) * LOCAL + threadIdx.x;
-    if (i >= plane) return;
     u32 thread = i % 128, chunk = i % of / 128, group = i / of % 2, rank = i / of / 2 % 2, tile = i / of / 4;
     u32 first = (tile % p.longest * 2 + rank) * 128 + group * 64 + thread / 32 * 16, row = first + thread % 32 / 4,
         col = tile / p.longest * cols + chunk * 32 + thread % 4 * 2;
 #if SPARSE
     __shared__ double sums[LOCAL / 32][16][33];
     __shared__ uint4 batches[LOCAL / 32][32];
-    if (first >= p.items || col - thread % 4 * 2 >= p.n) return; // the whole warp
-    u32 warp = threadIdx.x / 32;
+    u32 warp = threadIdx.x / 32, columns = col - thread % 4 * 2;
     Remainder remainder(rows, p);
-    double far = gather(sums[warp], batches[warp], remainder, first, col - thread % 4 * 2, b, q, p);
+    double far = 0;
+    if (i < plane && first < p.items && columns < p.n) // needs nothing of the launch before, which is not awaited yet
+        far = gather(sums[warp], batches[warp], remainder, first, columns, b, q, p);
     More more = {sums[warp], far, threadIdx.x % 32, remainder, b, row, col, p};
 #else
     More more;
 #endif
-    if (row >= p.items || col >= p.n) return;
+    launches_before();
+    __syncthreads();
+    if (i >= plane || row >= p.items || col >= p.n) return;
     u32 ra[2], wild = 0;
     uint2 rb[4];
     Units l;
