@@ -40,8 +40,8 @@ func (s *Sparse24) word(row, group int) int {
 // WordsOf returns how many words of places a matrix of rows×cols has.
 func WordsOf(rows, cols int) int { return (cols + 255) / 256 * rows * 8 }
 
-// NewSparse24 gives each entry of a matrix in compressed rows its place in planes of l. The columns of a row ascend. l's
-// rows are a multiple of 64, and a plane is smaller than Remaining.
+// NewSparse24 gives each entry of a matrix in compressed rows its place in planes of l. The columns of a row ascend.
+// l's rows are a multiple of 64, and a plane is smaller than Remaining.
 func NewSparse24(rowptr []int64, colidx []int32, l Planes) *Sparse24 {
 	s := &Sparse24{Planes: l, At: make([]uint32, len(colidx)), Words: make([]uint32, WordsOf(l.Rows, l.Cols)),
 		Remainder: make([]int64, len(rowptr))}

@@ -105,8 +105,8 @@ struct More {
 
 #if SPARSE
 
-// gather adds up the products of the remainder of 16 rows from `row` on and 32 columns from `col` on. It returns how far
-// a sum may be off: by 2^-53 of the largest sum with each addition.
+// gather adds up the products of the remainder of 16 rows from `row` on and 32 columns from `col` on. It returns how
+// far a sum may be off: by 2^-53 of the largest sum with each addition.
 __device__ __forceinline__ double gather(double (&sums)[16][33], uint4 (&batch)[32], const Remainder &remainder,
                                          u32 row, u32 col, const void *b, const u32 *q, const Params &p) {
     constexpr int AHEAD = 8;
@@ -168,8 +168,9 @@ __device__ __forceinline__ void finish(Outputs &y, const uint4 *part, u32 plane,
 
 #else
 
-// exact returns an output from residues `stride` bytes apart, and the sum of the remainder's products. The sum's limbs are reduced by a multiple of the product
-// of the moduli, which a quotient in f32 tells, as sums are far from half of that product.
+// exact returns an output from residues `stride` bytes apart, and the sum of the remainder's products. The sum's limbs
+// are reduced by a multiple of the product of the moduli, which a quotient in f32 tells, as sums are far from half of
+// that product.
 __device__ __noinline__ u32 exact(const unsigned char *residues, size_t stride, const Table &table, int l, i128 more) {
     u32 s[LIMBS] = {};
     for (u32 m = 0; m < table.moduli; m++) {

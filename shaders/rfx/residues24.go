@@ -1,8 +1,8 @@
 // A as residues of two of every four columns: what the variants on sparse warpgroup matrix instructions multiply from.
 //
 // These take half of the bytes of A and half of the instructions of dense ones. Where a row has more than two entries
-// among four columns, the others are a remainder, which combine.cu multiplies in f64 and adds. residues.go explains the
-// rest.
+// among four columns, the others are a remainder, which combine.cu multiplies in f64 and adds. residues.go explains
+// residues.
 
 package rfx
 

@@ -219,7 +219,7 @@ type Split struct {
 	// that of rfx.Residues.DigitWeights.
 	Columns, Table, Weights uint32
 	Planes                  int    // bytes of an element as residues or digits; 0: it is not in planes
-	Remainder               uint32 // the word of rows at which the remainder begins: see packSparseResidues; 0: it has none
+	Remainder               uint32 // the word of rows at which a remainder begins: see packSparseResidues; 0: none
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
