@@ -42,7 +42,7 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.InStrips, kernel.Residues)
+	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.InStrips, kernel.Residues, kernel.SparseResidues)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
