@@ -120,7 +120,7 @@ func epilogues[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand, m,
 			{RowBias: rowValues, Activation: oracle.ReLU}, {ColBias: colValues}}
 }
 
-// Rows, panels and shuffled panels give the same bits, and the plan says which it took.
+// Rows, panels, shuffled panels, strips and residues give the same bits, and the plan says which it took.
 func TestReproducibleFormats(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		r := rand.New(rand.NewPCG(6, 6))
@@ -133,7 +133,7 @@ func TestReproducibleFormats(t *testing.T) {
 			answer, _, _ := exact(t, p, 1, a, b, 0, c)
 			finished, _, _ := exact(t, p, 1, a, b, 0, c, right[2])
 			for format, want := range map[string]string{"": "", "csr": "csr", "cvse": "cvse", "hrpb": "cvse",
-				"tiledcsr": "tiledcsr"} {
+				"tiledcsr": "tiledcsr", "lanestream": "", "dense": "", "sparse24r": ""} {
 				plan := prepare(t, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p, Format: format, Cols: 70})
 				i := plan.Info()
 				rowsOnly := i.Format == "csr" && strings.HasPrefix(i.Why, "the device has no kernel for panels")

@@ -1,4 +1,4 @@
-// Choosing between rows, panels of rows, strips and residues.
+// Choosing between rows, panels of rows, strips, and residues, dense or 2:4.
 
 package reproducible
 
@@ -42,7 +42,7 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.InStrips, kernel.Residues)
+	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.InStrips, kernel.Residues, kernel.SparseResidues)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -69,6 +69,8 @@ var reasons = map[kernel.Kind]string{
 	kernel.Panels:   "panels of rows go through matrix units",
 	kernel.InStrips: "strips of rows go through matrix units",
 	kernel.Residues: "residues go through matrix units",
+
+	kernel.SparseResidues: "residues of two of every four columns go through sparse matrix units",
 }
 
 // candidate is a kind, and its variant on the device.
@@ -91,7 +93,8 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 // named returns what the work's format or variant asks for, or what the device has in its place: panels where it cannot
 // multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
-	for _, c := range r.candidates(kernel.Rows, kernel.Panels, kernel.Shuffled, kernel.InStrips, kernel.Residues) {
+	for _, c := range r.candidates(kernel.Rows, kernel.Panels, kernel.Shuffled, kernel.InStrips, kernel.Residues,
+		kernel.SparseResidues) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}
@@ -110,7 +113,7 @@ func (r *Executor) named(w *work.Work) *candidate {
 // fits refuses strips that are too long, and residues that exceed a buffer or half of the memory that may be used, with
 // AutoP at the largest precision.
 func (r *Executor) fits(kind kernel.Kind) error {
-	rows, cols := r.source.Dims()
+	_, cols := r.source.Dims()
 	switch kind {
 	case kernel.InStrips:
 		return kernel.FitsStrips(cols)
@@ -121,7 +124,7 @@ func (r *Executor) fits(kind kernel.Kind) error {
 	if r.auto != nil {
 		bits = rfx.P47
 	}
-	s, err := kernel.ResidueStats(rows, cols, r.source.NNZ(), bits)
+	s, err := r.residueStats(kind, 0, bits)
 	if err == nil && s.StoredBytes > r.most {
 		err = fmt.Errorf("residues take %d bytes at p = %d, and may take %d on %v: %w", s.StoredBytes, bits, r.most,
 			r.dev.Info(), backend.ErrUnsupported)
@@ -181,8 +184,9 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 		stats.Gathers)
 	w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
 	w.FLOPs = int64(cmp.Or(g.Arithmetic, 1) * float64(w.FLOPs))
-	if c.kind == kernel.Residues {
-		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
+	if c.kind.InPlanes() {
+		w.Gather = stats.Gathers * int64(n) * int64(r.source.Type().Size()) // of a remainder, from B as it is
+		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols)    // residues of sums
 	}
 	b, start := rates.Bound(v, w), time.Duration(g.Start*float64(time.Microsecond))
 	if c.kind == kernel.InStrips { // A is loaded ahead
@@ -191,11 +195,20 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	return b.Memory + b.Gather + b.Compute + start
 }
 
-// stats tells what packing the matrix for a candidate makes: of residues exactly, of others from a sample.
+// residueStats tells what packing the matrix as residues makes, a share of whose entries has no place in a 2:4 matrix.
+func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P) (formats.Stats, error) {
+	rows, cols := r.source.Dims()
+	all := r.source.NNZ()
+	if kind == kernel.Residues {
+		return kernel.ResidueStats(rows, cols, all, bits)
+	}
+	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
+}
+
+// stats tells what packing the matrix for a candidate makes: of dense residues exactly, of others from a sample.
 func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, error) {
-	if c.kind == kernel.Residues {
-		rows, cols := r.source.Dims()
-		return kernel.ResidueStats(rows, cols, r.source.NNZ(), r.bits)
+	if c.kind.InPlanes() {
+		return r.residueStats(c.kind, float64(kernel.Remaining(sample))/float64(max(1, sample.NNZ())), r.bits)
 	}
 	e, err := shaders.Reproducible.Encode(sample, c.variant)
 	if err != nil {

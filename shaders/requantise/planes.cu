@@ -1,5 +1,6 @@
-// Computes: new values of a prepared A as residues or digits in planes of bytes (package rfx of formats: Planes), after
-// phase 0 of kernel.cu found the rows' ranges.
+// Computes: new values of a prepared A as residues or digits in planes of bytes (package rfx of formats: Planes,
+// Sparse24), after phase 0 of kernel.cu found the rows' ranges. What a Sparse24 has no place for is written as f64 into
+// its remainder.
 // Tile: an entry a thread.
 // Data movement: straight through registers, a byte to each plane. A thread finds its row by bisection.
 // Bound by: memory bandwidth: a sector is written for each byte.
@@ -31,7 +32,17 @@ extern "C" __global__ void __launch_bounds__(128)
     constexpr long long HALVES = 0x808080808080ll;
     long long digits = (q + HALVES) ^ HALVES;
     size_t plane = (size_t)p.blocks * lines * 128;
-    char *to = ints + place(row, rows[p.columns + e], lines);
+    char *to = ints;
+    if (p.tile > 0) { // 2:4
+        u32 at = slots[e];
+        if (at >> 31) {
+            *(double *)(rows + p.tile + 4 * (size_t)(at & 0x7fffffffu) + 2) = (double)q;
+            return;
+        }
+        to += at, plane /= 2;
+    } else {
+        to += place(row, rows[p.columns + e], lines);
+    }
     if (p.weights == 0) { // two digits
         to[0] = (char)digits, to[plane] = (char)(digits >> 8);
         return;

@@ -22,8 +22,9 @@ import (
 var files embed.FS
 
 // Program is the table of the kernel. It has no Encode; see Launch. slots has the entry of each digit of panels, plus
-// 1, 0 where there is none; for strips where each entry's digits begin; it is not read for rows. rows has first entry
-// and range of each row, then the number of entries.
+// 1, 0 where there is none; for strips where each entry's digits begin; for planes of two of every four columns
+// rfx.Sparse24's places; it is not read for rows. rows has first entry and range of each row, then the number of
+// entries.
 var Program = &spec.Program{
 	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"),
 	Params: spec.Params[params](), Files: files,
@@ -49,7 +50,9 @@ type params struct {
 	n     uint32 // entries
 	elem  uint32 // type of values: 0 f32, 1 f16, 2 bf16
 	bits  uint32 // p
-	tile  uint32 // fours of a digit of a tile of panels; 0: integers in the order of the entries; strips: of strips
+	// Fours of a digit of a tile of panels; 0: integers in the order of the entries; strips: of strips. In planes.cu the
+	// word of rows at which a remainder's entries begin, 0 where every element has its place.
+	tile  uint32
 	fours uint32 // of entries or slots
 	lanes uint32 // of a row in phase 0, a power of two; not on the CPU
 	per   uint32 // of a workgroup: rows in phase 0, fours in phase 1
@@ -80,6 +83,7 @@ type Planes struct {
 	Count            int    // bytes of an element
 	Cols             int    // of the matrix
 	Columns, Weights uint32 // words of rows: see params
+	Remainder        uint32 // the word of rows at which a remainder's entries begin; slots has the entries' places then
 }
 
 // Variant returns the variant that a device runs.
@@ -110,6 +114,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		p.tile = strips
 	case op.Planes.Count > 0:
 		p.fours = uint32(op.NNZ) // an entry to an invocation
+		p.tile = op.Planes.Remainder
 		p.planes, p.columns, p.weights = uint32(op.Planes.Count), op.Planes.Columns, op.Planes.Weights
 		p.blocks = uint32(spec.Ceil(op.Planes.Cols, 128))
 	}

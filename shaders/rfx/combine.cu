@@ -7,8 +7,11 @@
 // very near the middle of two: then it is put together exactly, in limbs of 20 bits.
 // Tile: a thread has 16 outputs, two rows of 8 columns; a CTA 256 threads.
 // Data movement: a thread reads 16 residues of each modulus at once. Weights are in shared memory.
+// With SPARSE = 1 the products of the remainder, the entries that the 2:4 matrix has no room for (residues24.go), are
+// added. A warp sums them in f64, a lane for each of its 32 columns, from B as it is. Below 2^53 these sums are exact;
+// what they may be off widens the interval, and an output that is put together exactly has them in integers.
 // Bound by: memory bandwidth, and integer arithmetic: three instructions for each residue, 40 for each output.
-// Constants: BITS (p), LIMBS, DIGITS.
+// Constants: BITS (p), LIMBS, DIGITS, SPARSE.
 
 #include "store.cuh"
 #include "../include/launches.cuh"
@@ -56,11 +59,97 @@ struct Units {
     __device__ __forceinline__ int of(int e) const { return row[e / 2 % 2] + col[e / 4 * 2 + e % 2]; }
 };
 
+// Remainder is the entries that the 2:4 matrix has no room for, by rows: each is a column, the row mod 16, and the
+// integer as an f64.
+struct Remainder {
+    const u32 *ptr; // the first entry of each row
+    const uint4 *entries;
+
+    __device__ __forceinline__ Remainder(const u32 *rows, const Params &p)
+        : ptr(rows + p.first), entries((const uint4 *)(rows + ((p.first + p.items + 4) & ~3u))) {}
+    __device__ __forceinline__ static double integer(const uint4 &e) { return __hiloint2double(e.w, e.z); }
+
+    // exact returns the sum of an output's products.
+    __device__ __noinline__ i128 exact(u32 row, u32 j, int l, const void *b, const Params &p) const {
+        i128 sum = 0;
+        for (u32 k = ptr[row]; k < ptr[row + 1]; k++)
+            sum += (i128)(i64)integer(entries[k]) * quantise(element(b, (size_t)entries[k].x * p.ldb + j, p), l);
+        return sum;
+    }
+};
+
+// More is a lane's share of the products of a warp's remainder: sums of its outputs' rows and columns in shared memory,
+// and how far these may be off.
+struct More {
+#if SPARSE
+    const double (*sums)[33];
+    double far;
+    u32 lane;
+    Remainder remainder;
+    const void *b;
+    u32 row, col;
+    const Params &p;
+
+    __device__ __forceinline__ double of(int e) const {
+        return sums[lane / 4 + 8 * (e / 2 % 2)][8 * (e / 4) + lane % 4 * 2 + e % 2];
+    }
+    __device__ __forceinline__ i128 exact(int e, int l) const {
+        return remainder.exact(row + 8 * (e / 2 % 2), col + 8 * (e / 4) + e % 2, l, b, p);
+    }
+#else
+    static constexpr double far = 0;
+    __device__ __forceinline__ double of(int e) const { return 0; }
+    __device__ __forceinline__ i128 exact(int e, int l) const { return 0; }
+#endif
+};
+
+#if SPARSE
+
+// gather adds up the products of the remainder of 16 rows from `row` on and 32 columns from `col` on. It returns how
+// far a sum may be off: by 2^-53 of the largest sum with each addition.
+__device__ __forceinline__ double gather(double (&sums)[16][33], uint4 (&batch)[32], const Remainder &remainder,
+                                         u32 row, u32 col, const void *b, const u32 *q, const Params &p) {
+    constexpr int AHEAD = 8;
+    constexpr double ROUND = 0x1.8p52; // added and subtracted, it leaves an integer
+    u32 lane = threadIdx.x % 32, j = min(col + lane, p.n - 1), current = 0;
+    u32 first = remainder.ptr[row], last = remainder.ptr[min(row + 16, p.items)];
+    double scale = power(-unit(q[j], BITS)), sum = 0; // of the current row
+#pragma unroll
+    for (int i = 0; i < 16; i++) sums[i][lane] = 0;
+    for (u32 k = first; k < last; k += 32) {
+        __syncwarp();
+        batch[lane] = remainder.entries[min(k + lane, last - 1)];
+        __syncwarp();
+        for (u32 i = 0; i < min(last - k, 32u); i += AHEAD) {
+            uint4 e[AHEAD];
+            u32 x[AHEAD];
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++) {
+                e[a] = batch[i + a];
+                x[a] = element(b, (size_t)e[a].x * p.ldb + j, p);
+            }
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++) {
+                if (k + i + a >= last) break;
+                if (e[a].y != current) sums[current][lane] = sum, sum = 0, current = e[a].y;
+                double y = __fma_rn((double)__uint_as_float(finite(x[a]) ? x[a] : 0), scale, ROUND) - ROUND;
+                sum = __fma_rn(Remainder::integer(e[a]), y, sum);
+            }
+        }
+    }
+    sums[current][lane] = sum;
+    __syncwarp();
+    double count = last - first;
+    return BITS < 31 && count < 128 ? 0 : count * count * power(2 * BITS - 53);
+}
+
+#endif
+
 #if DIGITS
 
 // finish computes outputs from the sums of the three places: they fit f64.
 __device__ __forceinline__ void finish(Outputs &y, const uint4 *part, u32 plane, u32 i, const Table &table,
-                                       const Units &l) {
+                                       const Units &l, const More &more) {
     part += (size_t)(i / 128) * 512 + i % 128;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
@@ -70,18 +159,19 @@ __device__ __forceinline__ void finish(Outputs &y, const uint4 *part, u32 plane,
         auto total = [](u32 a, u32 b, u32 c) {
             return (double)((i64)(int)a + (i64)(int)b * 256 + (i64)(int)c * 65536);
         };
-        y[4 * j] = nearest(total(v[0].x, v[1].x, v[2].x) * power(l.of(4 * j)));
-        y[4 * j + 1] = nearest(total(v[0].y, v[1].y, v[2].y) * power(l.of(4 * j + 1)));
-        y[4 * j + 2] = nearest(total(v[0].z, v[1].z, v[2].z) * power(l.of(4 * j + 2)));
-        y[4 * j + 3] = nearest(total(v[0].w, v[1].w, v[2].w) * power(l.of(4 * j + 3)));
+        y[4 * j] = nearest((total(v[0].x, v[1].x, v[2].x) + more.of(4 * j)) * power(l.of(4 * j)));
+        y[4 * j + 1] = nearest((total(v[0].y, v[1].y, v[2].y) + more.of(4 * j + 1)) * power(l.of(4 * j + 1)));
+        y[4 * j + 2] = nearest((total(v[0].z, v[1].z, v[2].z) + more.of(4 * j + 2)) * power(l.of(4 * j + 2)));
+        y[4 * j + 3] = nearest((total(v[0].w, v[1].w, v[2].w) + more.of(4 * j + 3)) * power(l.of(4 * j + 3)));
     }
 }
 
 #else
 
-// exact returns an output from residues `stride` bytes apart. The sum's limbs are reduced by a multiple of the product
-// of the moduli, which a quotient in f32 tells, as sums are far from half of that product.
-__device__ __noinline__ u32 exact(const unsigned char *residues, size_t stride, const Table &table, int l) {
+// exact returns an output from residues `stride` bytes apart, and the sum of the remainder's products. The sum's limbs
+// are reduced by a multiple of the product of the moduli, which a quotient in f32 tells, as sums are far from half of
+// that product.
+__device__ __noinline__ u32 exact(const unsigned char *residues, size_t stride, const Table &table, int l, i128 more) {
     u32 s[LIMBS] = {};
     for (u32 m = 0; m < table.moduli; m++) {
         u32 r = residues[m * stride];
@@ -94,7 +184,7 @@ __device__ __noinline__ u32 exact(const unsigned char *residues, size_t stride, 
     i128 t = 0;
 #pragma unroll
     for (int i = LIMBS - 1; i >= 0; i--) t = (t << LIMB) + ((i64)s[i] - (i64)(times * product[i]));
-    return rounded(t, l);
+    return rounded(t + more, l);
 }
 
 // by_outputs makes of words of four outputs' residues, one for each modulus, a word of each output's.
@@ -117,7 +207,7 @@ template <bool UPPER> __device__ __forceinline__ void add(u32 (&s)[4][4], const 
 
 // finish computes outputs from the residues of their sums.
 __device__ __forceinline__ void finish(Outputs &y, const uint4 *part, u32 plane, u32 i, const Table &table,
-                                       const Units &l) {
+                                       const Units &l, const More &more) {
     u32 s[4][4][4] = {};
     for (u32 m = 0; m < table.moduli; m += 4) {
         uint4 v[4];
@@ -144,6 +234,10 @@ __device__ __forceinline__ void finish(Outputs &y, const uint4 *part, u32 plane,
         u64 sum = t[0] + ((u64)t[1] << 16) + ((u64)t[2] << 32) + ((u64)t[3] << 48);
         double scale = rows[e / 2 % 2] * cols[e / 4 * 2 + e % 2], x = (double)(i64)sum * scale,
                far = off * scale + fabs(x) * 0x1p-50;
+        if (SPARSE) {
+            double whole = power(l.of(e));
+            x += more.of(e) * whole, far += more.far * whole + fabs(x) * 0x1p-50;
+        }
         y[e] = nearest(x - far);
         if (y[e] != nearest(x + far)) unsure |= 1 << e;
     }
@@ -151,7 +245,8 @@ __device__ __forceinline__ void finish(Outputs &y, const uint4 *part, u32 plane,
 #pragma unroll
     for (int e = 0; e < 16; e++)
         if (unsure >> e & 1)
-            y[e] = exact((const unsigned char *)(part + i) + e, (size_t)plane * 16, table, l.of(e));
+            y[e] = exact((const unsigned char *)(part + i) + e, (size_t)plane * 16, table, l.of(e),
+                         more.exact(e, l.col[e / 4 * 2 + e % 2]));
 }
 
 #endif
@@ -170,16 +265,27 @@ extern "C" __global__ void __launch_bounds__(LOCAL)
     Table table = {words, p.segments};
     if (!DIGITS)
         for (u32 i = threadIdx.x; i < Table::size(p.segments); i += LOCAL) words[i] = rows[p.heavy + i];
-    launches_before();
-    __syncthreads();
     // A warpgroup of residues.cu left cols / 32 × 128 words of four.
     u32 cols = across_of(p) * 8, tiles = p.longest * ((p.ldq + cols - 1) / cols), of = cols / 32 * 128,
         plane = tiles * 4 * of, i = (blockIdx.x + blockIdx.z * p.width) * LOCAL + threadIdx.x;
-    if (i >= plane) return;
     u32 thread = i % 128, chunk = i % of / 128, group = i / of % 2, rank = i / of / 2 % 2, tile = i / of / 4;
-    u32 row = (tile % p.longest * 2 + rank) * 128 + group * 64 + thread / 32 * 16 + thread % 32 / 4,
+    u32 first = (tile % p.longest * 2 + rank) * 128 + group * 64 + thread / 32 * 16, row = first + thread % 32 / 4,
         col = tile / p.longest * cols + chunk * 32 + thread % 4 * 2;
-    if (row >= p.items || col >= p.n) return;
+#if SPARSE
+    __shared__ double sums[LOCAL / 32][16][33];
+    __shared__ uint4 batches[LOCAL / 32][32];
+    u32 warp = threadIdx.x / 32, columns = col - thread % 4 * 2;
+    Remainder remainder(rows, p);
+    double far = 0;
+    if (i < plane && first < p.items && columns < p.n) // needs nothing of the launch before, which is not awaited yet
+        far = gather(sums[warp], batches[warp], remainder, first, columns, b, q, p);
+    More more = {sums[warp], far, threadIdx.x % 32, remainder, b, row, col, p};
+#else
+    More more;
+#endif
+    launches_before();
+    __syncthreads();
+    if (i >= plane || row >= p.items || col >= p.n) return;
     u32 ra[2], wild = 0;
     uint2 rb[4];
     Units l;
@@ -192,7 +298,7 @@ extern "C" __global__ void __launch_bounds__(LOCAL)
     }
     l.row[0] = unit(ra[0], BITS), l.row[1] = unit(ra[1], BITS);
     Outputs y;
-    finish(y, part, plane, i, table, l);
+    finish(y, part, plane, i, table, l, more);
     bool plain = p.store == 0 && (p.ldc & 1) == 0 && (wild & WILD) == 0;
 #pragma unroll
     for (int j = 0; j < 4; j++)

@@ -20,6 +20,8 @@ func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) 
 		return packStrips(a, v)
 	case Residues:
 		return packResidues(a, PrecisionOf(v))
+	case SparseResidues:
+		return packSparseResidues(a, PrecisionOf(v))
 	}
 	return packPanels(a, v, min(longest, mostVectors))
 }

@@ -33,11 +33,16 @@ var (
 		Summary: "dense; residues modulo 8-bit numbers by integer wgmma, put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
 	}
+	sparseResiduesKind = &spec.Kind{
+		Name:    "residues24",
+		Summary: "2:4 with a remainder; residues as in residues by sparse integer wgmma, the remainder in f64",
+		When:    "Reproducible mode: many columns and 85 % scattered zeros and more, on CUDA of compute capability 9.0.",
+	}
 )
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
-// there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, and whether the matrix
-// is in strips, or elements are residues.
+// there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, whether the matrix is in
+// strips, and whether elements are residues, of two of every four columns.
 type sizes struct {
 	p        rfx.P
 	v        int
@@ -45,6 +50,7 @@ type sizes struct {
 	teams    bool
 	strips   bool
 	residues bool
+	sparse   bool
 }
 
 // sized completes a variant of tiles of cols columns; 0: the launch decides.
@@ -69,7 +75,7 @@ func Products(v *spec.Variant, k int) int64 {
 	switch kind(v) {
 	case Rows:
 		return 1
-	case Residues:
+	case Residues, SparseResidues:
 		if !inDigits(p) {
 			return int64(moduliOf(k, p))
 		}

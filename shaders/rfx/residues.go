@@ -10,6 +10,7 @@ package rfx
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -28,34 +29,40 @@ const (
 
 // byResidues are the variants for residues, the widest tiles first.
 func byResidues() []*spec.Variant {
+	return slices.Concat(residuesOf(256, false), residuesOf(128, false), residuesOf(64, false))
+}
+
+// residuesOf are the variants with tiles of cols columns, for dense or for 2:4 matrices.
+func residuesOf(cols uint32, sparse bool) []*spec.Variant {
+	infix, kind := pick(sparse, "24", ""), pick(sparse, sparseResiduesKind, residuesKind)
+	residues := sumsOf(fmt.Sprintf("cuda_residues%s_n%d", infix, cols), cols, false, sparse)
+	digits := sumsOf(fmt.Sprintf("cuda_digits%s_n%d", infix, cols), cols, true, sparse)
 	var vs []*spec.Variant
-	for _, cols := range []uint32{256, 128, 64} {
-		residues, digits := sumsOf("cuda_residues_n%d", cols, 0), sumsOf("cuda_digits_n%d", cols, 1)
-		for _, p := range rfx.All {
-			sums := pick(inDigits(p), digits, residues)
-			v := spec.PTX(fmt.Sprintf("cuda_residues_p%d_n%d", p, cols), spec.Variant{
-				Entry: "rfx", Local: spec.Line(combineLocal), Before: sums, Overlaps: true,
-				Consts: []spec.Const{spec.Define("BITS", uint32(p)), spec.Define("LIMBS", uint32(p.Limbs())),
-					spec.Define("DIGITS", spec.Flag(inDigits(p)))},
-				Need: spec.Need{Arch: 90, Exact: true, Shared: sums.Shared,
-					Shapes: []backend.MatrixShape{spec.Shape(16, 8, 32, dtype.S8)}},
-				Unit: spec.Unit{Source: "combine.cu", Blob: fmt.Sprintf("cuda_combine_p%d.ptx", p)},
-			})
-			sizes{p: p, residues: true}.sized(v, residuesKind, cols)
-			v.Tile.Rows, v.Tile.Cluster = 128, 2
-			vs = append(vs, v)
-		}
+	for _, p := range rfx.All {
+		sums := pick(inDigits(p), digits, residues)
+		v := spec.PTX(fmt.Sprintf("cuda_residues%s_p%d_n%d", infix, p, cols), spec.Variant{
+			Entry: "rfx", Local: spec.Line(combineLocal), Before: sums, Overlaps: true,
+			Consts: []spec.Const{spec.Define("BITS", uint32(p)), spec.Define("LIMBS", uint32(p.Limbs())),
+				spec.Define("DIGITS", spec.Flag(inDigits(p))), spec.Define("SPARSE", spec.Flag(sparse))},
+			Need: spec.Need{Arch: 90, Exact: true, Shared: sums.Shared,
+				Shapes: []backend.MatrixShape{spec.Shape(16, 8, 32, dtype.S8)}},
+			Unit: spec.Unit{Source: "combine.cu", Blob: fmt.Sprintf("cuda_combine%s_p%d.ptx", infix, p)},
+		})
+		sizes{p: p, residues: true, sparse: sparse}.sized(v, kind, cols)
+		v.Tile.Rows, v.Tile.Cluster = 128, 2
+		vs = append(vs, v)
 	}
 	return vs
 }
 
 // sumsOf is residues.cu with tiles of cols columns, which has 192 KiB of stage buffers.
-func sumsOf(name string, cols, digits uint32) *spec.Variant {
-	stage := (128 + cols) * quantise.Depth
+func sumsOf(name string, cols uint32, digits, sparse bool) *spec.Variant {
+	stage := (pick[uint32](sparse, 64, 128) + cols) * quantise.Depth
 	stages := 196608 / stage
-	return spec.PTX(fmt.Sprintf(name, cols), spec.Variant{
+	return spec.PTX(name, spec.Variant{
 		Entry: "rfx", Local: spec.Line(384), Need: spec.Need{Arch: 90, Exact: true},
-		Consts: []spec.Const{spec.Define("COLS", cols), spec.Define("STAGES", stages), spec.Define("DIGITS", digits)},
+		Consts: []spec.Const{spec.Define("COLS", cols), spec.Define("STAGES", stages),
+			spec.Define("DIGITS", spec.Flag(digits)), spec.Define("SPARSE", spec.Flag(sparse))},
 		Shared: stages * (stage + 16), Overlaps: true, Unit: spec.Unit{Source: "residues.cu"},
 	})
 }
@@ -117,28 +124,44 @@ func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, er
 	if err != nil {
 		return nil, err
 	}
-	ranges, planes := rfx.Rows(a), planesOf(a.Cols, p)
-	words := rowWords(a.RowPtr, ranges)
-	f := Split{P: p, Type: a.Type(), Planes: planes, Table: uint32(len(words))}
-	part := digit
-	if !inDigits(p) {
-		r := rfx.NewResidues(planes)
-		words = append(words, r.Table(p.Limbs())...)
-		f.Weights = uint32(len(words))
-		words = append(words, r.DigitWeights()...)
-		part = r.A
-	}
+	ranges := rfx.Rows(a)
+	words, f, part := residueWords(a, ranges, p)
 	words, f.Columns = appendColumns(words, a.ColIdx)
-	l := rfx.Planes{Rows: spec.Ceil(a.Rows, tileRows) * tileRows, Cols: spec.Ceil(a.Cols, quantise.Depth) * quantise.Depth}
+	ints := rfx.PackPlanes(a, ranges, p, planesLayout(a.Rows, a.Cols), f.Planes, part)
+	return packedResidues(a, f, stats, words, ints), nil
+}
+
+// residueWords returns the words of the array rows before the entries' columns, what they hold, and what makes bytes of
+// integers.
+func residueWords[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, p rfx.P) (words []uint32, f Split,
+	part func(q int64, i int) int8) {
+	words = rowWords(a.RowPtr, ranges)
+	f = Split{P: p, Type: a.Type(), Planes: planesOf(a.Cols, p), Table: uint32(len(words))}
+	if inDigits(p) {
+		return words, f, digit
+	}
+	r := rfx.NewResidues(f.Planes)
+	words = append(words, r.Table(p.Limbs())...)
+	f.Weights = uint32(len(words))
+	return append(words, r.DigitWeights()...), f, r.A
+}
+
+// planesLayout is how a matrix of rows×cols lies in planes.
+func planesLayout(rows, cols int) rfx.Planes {
+	return rfx.Planes{Rows: spec.Ceil(rows, tileRows) * tileRows, Cols: spec.Ceil(cols, quantise.Depth) * quantise.Depth}
+}
+
+func packedResidues[T formats.Value](a *formats.CSR[T], f Split, stats formats.Stats, words []uint32,
+	ints []byte) *spec.Packed {
 	return &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f, Stats: stats,
-		Items: int64(spec.Ceil(a.Rows, tileRows) * planes),
+		Items: int64(spec.Ceil(a.Rows, tileRows) * f.Planes),
 		Arrays: []spec.Array{
 			spec.NewArray("rows", words),
-			{Name: "ints", Data: rfx.PackPlanes(a, ranges, p, l, planes, part)},
+			{Name: "ints", Data: ints},
 			spec.NewArray("values", a.Val),
 		},
-	}, nil
+	}
 }
 
 // digit returns digit i of a q of two.
@@ -175,12 +198,13 @@ func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.
 	b.heavy, b.segments, b.items, b.width = m.Table, uint32(products), uint32(p.M), finish[0]
 	b.per, b.longest = uint32(q.Blocks()), uint32(high)
 	b.shape = shape{across: v.Tile.Cols / 8}.packed(0, m.Type)
-	block := spec.Block(b)
+	second := b
+	second.first = m.Remainder
 	return spec.Launch{
 		Workspace: max(spec.NoWorkspace, workspace),
 		Passes: []spec.Pass{
-			{Variant: v.Before, Groups: sums, Params: block},
-			{Variant: v, Groups: finish, Params: block},
+			{Variant: v.Before, Groups: sums, Params: spec.Block(b)},
+			{Variant: v, Groups: finish, Params: spec.Block(second)},
 		},
 	}, nil
 }

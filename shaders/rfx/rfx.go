@@ -39,6 +39,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/formats/sparse24r"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/quantise"
@@ -71,7 +72,7 @@ type params struct {
 	n        uint32
 	ldb, ldc uint32
 	ldq      uint32 // of q; with strips the blocks of A's columns
-	first    uint32 // word of q's rows
+	first    uint32 // word of q's rows; in combine.cu of the remainder
 	// word of rows' segments: see pack and packPanels; of strips' segments: see packStrips
 	heavy       uint32
 	columns     uint32 // word of rows' columns of the entries
@@ -110,7 +111,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), bySparseResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -141,21 +142,25 @@ type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
-// residues of all elements, for warpgroup matrix instructions.
+// residues of all elements, for warpgroup matrix instructions; residues of two of every four columns, for sparse ones.
 const (
 	Rows Kind = iota
 	Panels
 	Shuffled
 	InStrips
 	Residues
+	SparseResidues
 )
 
-// kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
-// few columns.
-var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
-	new(lanestream.Matrix[float32]).Format(), "dense"}
+// InPlanes tells whether a kind has bytes of every element, or of two of every four columns.
+func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues }
 
-var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues"}
+// kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
+// few columns; for residues, those that it has for many.
+var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
+	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format()}
+
+var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -181,6 +186,8 @@ func kind(v *spec.Variant) Kind {
 		return InStrips
 	case residuesKind:
 		return Residues
+	case sparseResiduesKind:
+		return SparseResidues
 	}
 	return Shuffled
 }
@@ -211,7 +218,8 @@ type Split struct {
 	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table, Weights
 	// that of rfx.Residues.DigitWeights.
 	Columns, Table, Weights uint32
-	Planes                  int // bytes of an element as residues or digits; 0: it is not dense
+	Planes                  int    // bytes of an element as residues or digits; 0: it is not in planes
+	Remainder               uint32 // the word of rows at which a remainder begins: see packSparseResidues; 0: none
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -244,6 +252,8 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 		return packStrips(a, v)
 	case Residues:
 		return packResidues(a, PrecisionOf(v))
+	case SparseResidues:
+		return packSparseResidues(a, PrecisionOf(v))
 	}
 	return packPanels(a, v, 0)
 }
@@ -255,7 +265,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 		return quantise.NewLayout(k, n, p)
 	case InStrips:
 		return quantise.NewFragments(k, n, p)
-	case Residues:
+	case Residues, SparseResidues:
 		return quantise.NewPlanes(k, n, p, planesOf(k, p), inDigits(p))
 	default:
 		return quantise.NewDigits(k, n, p)
@@ -327,7 +337,8 @@ func ofRows(v *spec.Variant) *spec.Variant {
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Split)
 	switch {
-	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v) == Residues != (m.Planes > 0):
+	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v).InPlanes() != (m.Planes > 0) ||
+		kind(v) == SparseResidues != (m.Remainder > 0):
 		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
 	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
 		return fmt.Errorf("a matrix in segments of %d blocks of strips", m.Strips.Blocks)
