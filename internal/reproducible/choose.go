@@ -185,7 +185,8 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
 	w.FLOPs = int64(cmp.Or(g.Arithmetic, 1) * float64(w.FLOPs))
 	if c.kind.InPlanes() {
-		w.Gather = stats.Gathers * int64(n) * int64(r.source.Type().Size()) // of a remainder, from B as it is
+		of := stats.Gathers * int64(n) * int64(r.source.Type().Size()) // of a remainder, from B as it is
+		w.Gather = int64(max(1, g.Slower) * float64(of))
 		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols)    // residues of sums
 	}
 	b, start := rates.Bound(v, w), time.Duration(g.Start*float64(time.Microsecond))

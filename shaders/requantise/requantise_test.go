@@ -109,8 +109,9 @@ func test(t *testing.T, dev backend.Device, v, of *spec.Variant, typ dtype.Type,
 	l, err := requantise.Launch(v, requantise.Op{
 		Strips: inStrips,
 		Rows:   int64(m.Rows), NNZ: a.NNZ(), Type: typ, P: p.P(of.Const("BITS")), V: int(of.Const("V")),
-		Slots:  int64(len(slots)),
-		Planes: requantise.Planes{Count: f.Planes, Cols: m.Cols, Columns: f.Columns, Weights: f.Weights},
+		Slots: int64(len(slots)),
+		Planes: requantise.Planes{Count: f.Planes, Cols: m.Cols, Columns: f.Columns, Weights: f.Weights,
+			Remainder: f.RemainderEntries(m.Rows)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,8 @@ struct More {
         return sums[lane / 4 + 8 * (e / 2 % 2)][8 * (e / 4) + lane % 4 * 2 + e % 2];
     }
     __device__ __forceinline__ i128 exact(int e, int l) const {
-        return remainder.exact(row + 8 * (e / 2 % 2), col + 8 * (e / 4) + e % 2, l, b, p);
+        u32 at = row + 8 * (e / 2 % 2), to = col + 8 * (e / 4) + e % 2;
+        return at < p.items && to < p.n ? remainder.exact(at, to, l, b, p) : 0;
     }
 #else
     static constexpr double far = 0;
