@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ctypes as ct
+import functools
 import json
 import sys
 import threading
 import weakref
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 from . import _arrays, _lib, _sparse
 
-_byref = ct.byref
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "silu": 3}
 
 
@@ -123,6 +123,55 @@ def _closed(handle: int, waiting: list = []) -> None:  # noqa: B006: one list fo
         _lib.plan_close(waiting.pop())
 
 
+class _Kind:
+    """Products of PyTorch's tensors that lie as those of one before, which was checked."""
+
+    __slots__ = ("n", "device", "shape", "dtype", "inside", "make", "free")
+
+    def __init__(self, n: int, device: Optional[int], shape: tuple, dtype: Any, b: _lib.Dense, c: _lib.Dense,
+                 e: Optional[_lib.Epilogue]) -> None:
+        self.n, self.device, self.shape, self.dtype = n, device, shape, dtype
+        self.inside = 0 if device is None else 3  # bits of an address inside a word that a kernel cannot use
+        self.make = functools.partial(_Call, bytes(b), bytes(c), e and bytes(e))
+        self.free: list = []  # arguments that no thread uses now
+
+    def again(self, f: Any, handle: int, alpha: float, beta: float, b: Any, out: Any, bias: Any) -> Any:
+        """The product, or None if its operands must be copied."""
+        if out is None:
+            out = b.new_empty(self.shape, dtype=self.dtype)
+        at, to, over = b.data_ptr(), out.data_ptr(), 0 if bias is None else bias.data_ptr()
+        if (at | to | over) & self.inside:
+            return None
+        try:
+            call = self.free.pop()
+        except IndexError:
+            call = self.make()
+        call.b.data, call.c.data = at, to
+        if bias is not None:
+            call.e.bias = over
+        if self.device is None:
+            status = _lib.plan_multiply(handle, self.n, alpha, call.at_b, beta, call.at_c, call.at_e)
+        else:
+            s = _arrays.raw_stream(self.device)
+            status = f(handle, s, self.n, alpha, call.at_b, beta, call.at_c, call.at_e)
+        self.free.append(call)
+        if status:
+            _lib.check(status)
+        return out
+
+
+class _Call:
+    """The structures of a call, and pointers to them."""
+
+    __slots__ = ("b", "c", "e", "at_b", "at_c", "at_e")
+
+    def __init__(self, b: bytes, c: bytes, e: Optional[bytes]) -> None:
+        self.b, self.c = _lib.Dense.from_buffer_copy(b), _lib.Dense.from_buffer_copy(c)
+        self.e = None if e is None else _lib.Epilogue.from_buffer_copy(e)
+        self.at_b, self.at_c = ct.byref(self.b), ct.byref(self.c)
+        self.at_e = None if e is None else ct.byref(self.e)
+
+
 class Plan:
     """A sparse matrix that is ready to multiply; see `prepare`.
 
@@ -160,7 +209,7 @@ class Plan:
         if self.nnz is None:
             self.nnz = self.info["nnz"]
         self._t: Optional[Plan] = None
-        self._kinds: dict = {}  # of products that need no check, see _again
+        self._kinds: Dict[tuple, _Kind] = {}
 
     @property
     def info(self) -> dict:
@@ -237,19 +286,23 @@ class Plan:
         Parameters
         ----------
         b, out, bias, activation, dtype
-            As for the product; nothing is multiplied.
+            As for the product; nothing is multiplied. Memory of the host needs nothing.
         """
-        self._product(_lib.plan_ready, b, out, 1.0, 0.0, bias, activation, dtype)
+        if _arrays.view(b).device is not None:
+            self._product(_lib.plan_ready, b, out, 1.0, 0.0, bias, activation, dtype)
 
     def _product(self, f: Any, b: Any, out: Any, alpha: float, beta: float, bias: Any, activation: Optional[str],
                  dtype: Any) -> Any:
+        if out is None and beta != 0:
+            raise ValueError("beta needs out, to which it adds")
         key = None
-        if bias is None and activation is None and beta == 0 and _arrays.is_torch(b) and b.is_cuda:
-            key = (b.shape, b.stride(), b.dtype, b.device, dtype)
-            if out is not None:
-                key += (out.shape, out.stride(), out.dtype, out.device) if _arrays.is_torch(out) else (type(out),)
-            if key in self._kinds:
-                result = self._again(f, self._kinds[key], alpha, b, out)
+        if _arrays.is_torch(b) and (out is None or _arrays.is_torch(out)) and (bias is None or _arrays.is_torch(bias)):
+            key = (b.shape, b.stride(), b.dtype, b.device, dtype, activation)
+            for t in (out, bias):
+                key += (None,) if t is None else (t.shape, t.stride(), t.dtype, t.device)
+            kind = self._kinds.get(key)
+            if kind is not None:
+                result = kind.again(f, self._handle, alpha, beta, b, out, bias)
                 if result is not None:
                     return result
         x = _arrays.view(b)
@@ -262,8 +315,6 @@ class Plan:
                              f"{tuple(x.owner.shape)}; want {want}")
         n = x.shape[0 if self.right else 1]
         shape = (n, self._out) if self.right else (self._out, n)
-        if out is None and beta != 0:
-            raise ValueError("beta needs out, to which it adds")
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r}: want 'relu', 'gelu' or 'silu'")
         if x.device is not None:
@@ -287,24 +338,10 @@ class Plan:
             _lib.check(f(self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e))
         if z.owner is not y.owner:
             _assign(y.owner, z.owner)
-        elif key is not None and x.owner is b:
+        elif key is not None and x.owner is b and (bias is None or keep[1].owner is bias):
             if len(self._kinds) >= 256:
                 self._kinds.clear()
-            self._kinds[key] = n, x.device, tuple(out.shape), out.dtype, db.ld, db.type, db.column_major, dc.ld, dc.type, \
-                dc.column_major
-        del keep
-        return out
-
-    def _again(self, f: Any, kind: tuple, alpha: float, b: Any, out: Any) -> Any:
-        """A product of tensors that lie as those of one before, which was checked; None if they must be copied."""
-        n, device, shape, dtype, ldb, tb, cb, ldc, tc, cc = kind
-        if out is None:
-            out = b.new_empty(shape, dtype=dtype)
-        at, to = b.data_ptr(), out.data_ptr()
-        if at % 4 or to % 4:
-            return None
-        db, dc = _lib.Dense(at, ldb, tb, cb), _lib.Dense(to, ldc, tc, cc)
-        _lib.check(f(self._handle, _arrays.raw_stream(device), n, alpha, _byref(db), 0.0, _byref(dc), None))
+            self._kinds[key] = _Kind(n, x.device, tuple(out.shape), out.dtype, db, dc, keep[0] if keep else None)
         return out
 
     def _matrix(self, v: _arrays.Array) -> _arrays.Array:
@@ -329,7 +366,7 @@ class Plan:
 
     def _epilogue(self, bias: Any, activation: Optional[str], x: _arrays.Array) -> tuple:
         if bias is None and not ACTIVATIONS[activation]:
-            return None, None
+            return None, ()
         e = _lib.Epilogue(activation=ACTIVATIONS[activation])
         v = None
         if bias is not None:
@@ -373,6 +410,9 @@ class Plan:
         else:
             self._check_device(v)
             _lib.check(_lib.plan_enqueue_values(self._handle, _arrays.stream(v), v.shape[0], v.address, v.type))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a plan cannot be copied or pickled: prepare another one from the matrix")
 
     def __repr__(self) -> str:
         return f"<spmm.Plan {self.shape[0]}×{self.shape[1]}, {self.nnz} entries, on {self.device!r}>"
