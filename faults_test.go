@@ -367,11 +367,16 @@ func programs() map[string]func(*scene) {
 			p := x.prepare(formats.Convert[float32](faultMatrix(x.t)), spmm.Options{Quantise: dtype.S8, Precision: dtype.F16})
 			x.multiply(p, [2]int{faultCols, 0}, [2]int{faultRows, 0}, false)
 		},
-		"tensors":            tensorScene,
-		"sequence":           sequenceScene,
-		"rows":               rowsScene,
-		"columns of a group": func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByColumns}) },
-		"rows of a group":    func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByRows}) },
+		"tensors":  tensorScene,
+		"sequence": sequenceScene,
+		"rows":     rowsScene,
+		"sampled":  func(x *scene) { sampleScene(x, spmm.Options{Format: "csr"}) },
+		"sampled, in f16": func(x *scene) {
+			sampleScene(x, spmm.Options{Precision: dtype.F16, Transpose: true})
+		},
+		"sampled reproducibly": func(x *scene) { sampleScene(x, spmm.Options{Mode: spmm.Reproducible}) },
+		"columns of a group":   func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByColumns}) },
+		"rows of a group":      func(x *scene) { groupScene(x, faultMatrix(x.t), spmm.Options{Split: spmm.ByRows}) },
 		"a group that chooses": func(x *scene) {
 			groupScene(x, faultMatrix(x.t), spmm.Options{From: spmm.On(0)})
 		},
@@ -503,6 +508,28 @@ func sequenceScene(x *scene) {
 		return err
 	})
 	x.download(b)
+}
+
+// sampleScene samples products twice, scaled, and with the softmax of rows where that is possible.
+func sampleScene(x *scene, o spmm.Options) {
+	a := faultMatrix(x.t)
+	p := x.prepare(a, o)
+	m, k := faultRows, faultCols
+	if o.Transpose {
+		m, k = k, m
+	}
+	b, c := x.tensor(operand(m, 6, 1)), x.tensor(operand(k, 6, 2))
+	scale, s := x.tensor(operand(len(a.Val), 1, 3)), x.tensor(operand(len(a.Val), 1, 4))
+	e := spmm.SampleEpilogue{Scale: scale, Softmax: o.Mode == spmm.Fast && !o.Transpose}
+	x.do("Sample", func() error { _, err := p.Sample(ctx, b, c, s, e); return err })
+	x.do("StartSample", func() error {
+		w, err := p.StartSample(ctx, b, c, s, e)
+		if err == nil {
+			_, err = w.Wait(ctx)
+		}
+		return err
+	})
+	x.download(s)
 }
 
 // rowsScene copies rows, and looks at columns.

@@ -89,6 +89,17 @@ func (s *Sequence) AddValues(p *Plan, values Operand) error {
 	return s.s.AddValues(p.matrix(), tensorOf(values))
 }
 
+// AddSample appends p.Sample(x, y, out). It refuses what Sample refuses, and an x or y that is column-major, of another
+// type than the plan's precision, or memory of others that does not suit the kernel. The tensors must stay open as long
+// as the sequence is to run. On several devices it is ErrUnsupported.
+func (s *Sequence) AddSample(p *Plan, x, y, out Operand, e ...SampleEpilogue) error {
+	q, err := sampled(x, y, out, e)
+	if err != nil {
+		return err
+	}
+	return s.s.AddSample(p.matrix(), q)
+}
+
 // Run runs the multiplications in the order in which they were added. After an error, such as that of a cancelled
 // context, the contents of their outputs are undefined.
 func (s *Sequence) Run(ctx context.Context) (Timing, error) {

@@ -49,7 +49,7 @@ func (p *Plan) matrix() many.Matrix {
 // When ctx ends, Prepare returns its error at once. The host may still read a until the array that it was packing is
 // complete, so that a must not be changed after that error.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	w, err := work.Abandon(ctx, func() (*work.Work, error) { return o.resolve(a) })
+	w, err := work.Abandon(ctx, func() (*work.Work, error) { return o.resolve(a) }, nil)
 	if err != nil {
 		return nil, err
 	}

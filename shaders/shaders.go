@@ -19,6 +19,9 @@ import (
 	"github.com/spmmrun/spmm/shaders/requantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
+	"github.com/spmmrun/spmm/shaders/sddmm"
+	"github.com/spmmrun/spmm/shaders/sddmmrfx"
+	"github.com/spmmrun/spmm/shaders/softmax"
 	"github.com/spmmrun/spmm/shaders/sparse24r"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
@@ -36,6 +39,15 @@ var DenseCopy = densecopy.Program
 
 // RowCopy copies rows of dense matrices on a device, to or from places that are listed.
 var RowCopy = rowcopy.Program
+
+// Sampled computes products of dense matrices at the entries of a pattern.
+var Sampled = sddmm.Program
+
+// SampledReproducible does so in the fixed point of reproducible products.
+var SampledReproducible = sddmmrfx.Program
+
+// Softmax normalises the rows of a sparse matrix's values.
+var Softmax = softmax.Program
 
 // Values brings new values to their places in a packed matrix.
 var Values = values.Program
@@ -55,5 +67,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, RowCopy, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, RowCopy, Sampled, SampledReproducible, Softmax, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
 }

@@ -19,31 +19,7 @@
 
 #include <cstring>
 
-#include "peer.hpp"
-#include "record.cuh"
-
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        int status = (int)(call);                                                                                      \
-        if (status != 0) throw std::runtime_error(#call " returns " + std::to_string(status));                         \
-    } while (0)
-
-// Memory is device memory that is freed with it.
-struct Memory {
-    void *p = nullptr;
-    explicit Memory(size_t bytes) { CHECK(cudaMalloc(&p, bytes + 16)); }
-    Memory(const void *host, size_t bytes) : Memory(bytes) {
-        CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
-    }
-    Memory(const Memory &) = delete;
-    ~Memory() { cudaFree(p); }
-};
-using Shared = std::shared_ptr<Memory>;
-
-static Shared empty(size_t bytes) { return std::make_shared<Memory>(bytes); }
-template <class T> static Shared copy(const std::vector<T> &v) {
-    return std::make_shared<Memory>(v.data(), v.size() * sizeof(T));
-}
+#include "device.cuh"
 
 // rounded returns values on the device, as type has them.
 static Shared rounded(const std::vector<float> &v, cudaDataType type) {
@@ -57,13 +33,6 @@ static Shared rounded(const std::vector<float> &v, cudaDataType type) {
     }
     return copy(out);
 }
-
-// Way computes the product by launch, which keeps what it needs.
-struct Way {
-    Algorithm algorithm;
-    std::function<void()> launch;
-    std::shared_ptr<Repeated> repeated;
-};
 
 struct CUDAPeer : Peer {
     cublasHandle_t blas;
@@ -106,13 +75,7 @@ struct CUDAPeer : Peer {
         return all;
     }
 
-    double run(size_t algorithm, long times) override {
-        Way &way = ways[algorithm];
-        if (!way.repeated) way.repeated = std::make_shared<Repeated>(stream, way.launch);
-        double us = way.repeated->time(times);
-        if (us < 0) throw std::runtime_error("the device failed");
-        return us;
-    }
+    double run(size_t algorithm, long times) override { return timed(ways[algorithm], stream, times); }
 
     std::vector<float> output(size_t algorithm) override {
         ways[algorithm].launch();

@@ -39,6 +39,7 @@ struct Product {
 struct Algorithm {
     std::string name;
     std::string rounded; // the type that C's elements are rounded to; "" is f32, or f64 in that precision
+    double prepare = 0; // microseconds that preparing A for it took, copies to the device left out
 };
 
 // Peer computes products. Its functions throw std::exception with what the user is to read.
@@ -126,12 +127,13 @@ inline std::string reply(Peer &peer, const std::string &clock, Prepared &now, co
         now.algorithms = 0, now.f64 = field(line, "precision") == "f64";
         auto all = peer.prepare(Product(file), field(line, "precision"));
         now.algorithms = all.size();
-        std::string names, rounded;
+        std::string names, rounded, took;
         for (auto &a : all) {
             names += (names.empty() ? "" : ",") + quoted(a.name);
             rounded += (rounded.empty() ? "" : ",") + quoted(a.rounded);
+            took += (took.empty() ? "" : ",") + std::to_string(a.prepare);
         }
-        return "{\"algorithms\":[" + names + "],\"rounded\":[" + rounded + "]}";
+        return "{\"algorithms\":[" + names + "],\"rounded\":[" + rounded + "],\"prepare_us\":[" + took + "]}";
     }
     if (op == "close") {
         now.algorithms = 0;

@@ -132,8 +132,8 @@ not there.`,
 	addSeed(c, &j.seed, "B, and of ")
 	addForce(c, &j.force)
 	c.AddCommand(
-		newBenchFit(unfinished), newBenchChain(unfinished), newBenchValues(unfinished), newBenchCopies(unfinished),
-		newBenchChoice(unfinished),
+		newBenchFit(unfinished), newBenchChain(unfinished), newBenchValues(unfinished), newBenchSample(unfinished),
+		newBenchCopies(unfinished), newBenchChoice(unfinished),
 	)
 	return c
 }

@@ -1,4 +1,4 @@
-// spmmrun bench chain, values, copies and fit.
+// spmmrun bench chain, values, sample, copies and fit.
 
 package main
 
@@ -131,6 +131,18 @@ from the device, and of the transposed matrix. Compare them with the copy on the
 many bytes as there are values of f16.` + taskCodes,
 		Example: `  spmmrun bench values --backend cuda`,
 		Args:    cobra.NoArgs,
+	})
+}
+
+func newBenchSample(unfinished *temporaries) *cobra.Command {
+	j := &benchTask{measure: benchmark.Samples}
+	return j.command(unfinished, &cobra.Command{
+		Use:   "sample [flags] [MATRIX...]",
+		Short: "Measure sampled products (SDDMM) at the entries of matrices, and the softmax of their rows",
+		Long: `sample computes the dot products of rows of two dense matrices of 32 and 128 columns at the entries of each
+MATRIX: in f32 and f16, in f32 with the softmax of each row, and in reproducible mode. The column pack has the time of
+the first call, which brings the pattern to the device.` + taskCodes,
+		Example: `  spmmrun bench sample --backend cuda gen:rmat,scale=17,degree=16`,
 	})
 }
 

@@ -35,7 +35,7 @@ var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/me
 var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor",
 	"internal/stream",
 	"internal/resident", "internal/launch", "internal/values", "internal/reproducible",
-	"internal/rowcopy", "internal/plan", "internal/many"}
+	"internal/rowcopy", "internal/sddmm", "internal/plan", "internal/many"}
 
 // planning returns the rules of Planning. All may import formats, kernels and the interface of backends.
 func planning() []Rule {

@@ -12,8 +12,8 @@
 //
 // F of prepare has, little-endian: M, K, nnz and N (64 bits each), M+1 row starts (32 bits), nnz columns (32 bits),
 // nnz values and K×N elements of B, row-major (f32 in any precision). C's numbers are of f32, in precision f64 of
-// f64. "rounded" may be missing: the type that an algorithm rounds C's elements to, "" being that of its numbers. The
-// end of input ends the peer.
+// f64. "rounded" may be missing: the type that an algorithm rounds C's elements to, "" being that of its numbers. So
+// may "prepare_us", the microseconds that preparing A took for each algorithm. The end of input ends the peer.
 
 package benchmark
 
@@ -58,13 +58,14 @@ type request struct {
 }
 
 type reply struct {
-	Error       string   `json:"error"`
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Algorithms  []string `json:"algorithms"`
-	Rounded     []string `json:"rounded"`
-	US          float64  `json:"us"`
-	Clock       string   `json:"clock"`
+	Error       string    `json:"error"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Algorithms  []string  `json:"algorithms"`
+	Rounded     []string  `json:"rounded"`
+	PrepareUS   []float64 `json:"prepare_us"`
+	US          float64   `json:"us"`
+	Clock       string    `json:"clock"`
 }
 
 // startPeers starts the programs; those returned are running even if there is an error.
@@ -154,6 +155,7 @@ type algorithm struct {
 	index      int
 	rows, cols int // of C
 	rounded    dtype.Type
+	prepared   float64 // seconds that preparing A took; 0 if the peer does not say it
 	open       *int
 	device     bool // it computes on a device, by whose clock it was timed
 }
@@ -190,9 +192,13 @@ func (p *peer) prepare(
 				return nil, err
 			}
 		}
-		out = append(out, &algorithm{
+		x := &algorithm{
 			peer: p, name: printable.String(name), index: i, rows: a.Rows, cols: b.Cols, rounded: rounded, open: &open,
-		})
+		}
+		if i < len(answer.PrepareUS) && answer.PrepareUS[i] > 0 && answer.PrepareUS[i] < 1e12 {
+			x.prepared = answer.PrepareUS[i] / 1e6
+		}
+		out = append(out, x)
 	}
 	return out, nil
 }
@@ -268,7 +274,10 @@ func checkOutput[O oracle.Number](ctx context.Context, x *algorithm, r *round) e
 	return verify(ctx, r, answer[O]{c: c, computed: r.prec, rounded: x.rounded})
 }
 
-func (x *algorithm) describe(context.Context, *Result) error { return nil }
+func (x *algorithm) describe(_ context.Context, r *Result) error {
+	r.EncodeS = x.prepared
+	return nil
+}
 
 // close tells the peer when the last of its algorithms is done with.
 func (x *algorithm) close() {

@@ -67,7 +67,7 @@ func servePeer(how string) {
 				formats.ConvertSlice(narrow, c)
 				formats.ConvertSlice(c, narrow)
 			}
-			fmt.Println(`{"algorithms":["one","two"],"rounded":` + rounded + `}`)
+			fmt.Println(`{"algorithms":["one","two"],"rounded":` + rounded + `,"prepare_us":[0,3000]}`)
 		case r.Op == "output":
 			if how == "wrong" && r.Algorithm == 1 {
 				c[len(c)-1]++
@@ -226,7 +226,7 @@ func TestPeers(t *testing.T) {
 	if want := []string{"f32 cpu csr", "f32 go one", "f32 go two", "f16 cpu csr", "f16 go -"}; !slices.Equal(by, want) {
 		t.Fatalf("%q, want %q", by, want)
 	}
-	if x := r.Results[2]; x.Median != 200 || !x.Settled || x.Clock != "device" {
+	if x := r.Results[2]; x.Median != 200 || !x.Settled || x.Clock != "device" || x.EncodeS != 0.003 {
 		t.Errorf("the second algorithm: %+v", x)
 	}
 	if x := r.Results[4]; x.Error != "f32 only" {

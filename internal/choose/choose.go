@@ -278,7 +278,7 @@ func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, err
 			return nil, err
 		}
 	}
-	return work.Abandon(ctx, func() (*work.Packed, error) { return a.Pack(c.Kernel, c.Variant) })
+	return work.Abandon(ctx, func() (*work.Packed, error) { return a.Pack(c.Kernel, c.Variant) }, nil)
 }
 
 // sameSize tells whether a is all of b, rather than some of its rows.

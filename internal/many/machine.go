@@ -39,6 +39,8 @@ type Matrix interface {
 		e launch.Epilogue) (api.Timing, error)
 	Start(ctx context.Context, alpha float64, b tensor.Operand, beta float64, c tensor.Operand,
 		e launch.Epilogue) (backend.Pending, error)
+	Sample(ctx context.Context, q plan.Sampled) (api.Timing, error)
+	StartSample(ctx context.Context, q plan.Sampled) (backend.Pending, error)
 	Enqueue(stream uintptr, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	Ready(stream uintptr, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	EnqueueValues(stream uintptr, v tensor.Operand) error
@@ -54,6 +56,7 @@ type Matrix interface {
 type Recorder interface {
 	Add(m plan.Prepared, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	AddValues(m plan.Prepared, values tensor.Operand) error
+	AddSample(m plan.Prepared, q plan.Sampled) error
 	Run(ctx context.Context) (api.Timing, error)
 	Start(ctx context.Context) (backend.Pending, error)
 	Close() error

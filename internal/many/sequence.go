@@ -86,6 +86,9 @@ func (s *Sequence) Add(m plan.Prepared, alpha float64, ob tensor.Operand, beta f
 	return nil
 }
 
+// AddSample refuses, as Plan.Sample does.
+func (s *Sequence) AddSample(plan.Prepared, plan.Sampled) error { return errSample }
+
 // AddValues refuses: new values come from the host's memory.
 func (s *Sequence) AddValues(plan.Prepared, tensor.Operand) error {
 	return fmt.Errorf("new values in a sequence are for one device: set them between runs: %w", backend.ErrUnsupported)

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/sddmm"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
 )
@@ -27,7 +28,8 @@ type Plan struct {
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
 
-	given *values.Given
+	given   *values.Given
+	sampler *sddmm.Sampler // nil until products are sampled
 
 	mu       sync.Mutex
 	exec     executor
@@ -73,6 +75,10 @@ func (p *Plan) Close() error {
 		l.Close()
 	}
 	errs := []error{p.exec.Close()}
+	if p.sampler != nil {
+		errs = append(errs, p.sampler.Close())
+		p.sampler = nil
+	}
 	for i, t := range p.host {
 		if t != nil {
 			errs = append(errs, t.Close())

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/sddmm"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -32,10 +33,11 @@ type Sequence struct {
 	tensors   []*tensor.Tensor
 }
 
-// step is one multiplication, or new values for a plan's matrix.
+// step is one multiplication, new values for a plan's matrix, or a sampled product.
 type step struct {
 	plan   *Plan
-	values *tensor.Tensor // nil: a multiplication
+	values *tensor.Tensor  // nil: none are set
+	sample *sddmm.Operands // nil: nothing is sampled
 	m      *resident.Matrix
 	launch.Product
 	launches []backend.Launch
@@ -86,6 +88,21 @@ func (s *Sequence) AddValues(m Prepared, values tensor.Operand) error {
 	return s.append(step{plan: p, values: v}, v)
 }
 
+// AddSample appends Plan.Sample. X and Y are as the kernel takes them.
+func (s *Sequence) AddSample(m Prepared, q Sampled) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.takes(m)
+	if err != nil {
+		return err
+	}
+	o, err := q.operands()
+	if err != nil {
+		return err
+	}
+	return s.append(step{plan: p, sample: &o}, o.Tensors()...)
+}
+
 // append adds a step that uses some tensors. After an error the sequence is as it was.
 func (s *Sequence) append(x step, tensors ...*tensor.Tensor) error {
 	if err := s.compose(&x); err != nil {
@@ -133,6 +150,9 @@ func (s *Sequence) compose(x *step) error {
 	if x.values != nil {
 		return s.composeValues(ctx, x)
 	}
+	if x.sample != nil {
+		return s.composeSample(ctx, x)
+	}
 	if err := p.begin(ctx, x.Product); err != nil {
 		return err
 	}
@@ -150,6 +170,24 @@ func (s *Sequence) compose(x *step) error {
 		w, err = p.compose(s.launcher, x.m, x.Product)
 		x.launches = w.Launches
 	}
+	x.made = s.launcher.Replaced
+	return err
+}
+
+// composeSample makes the launches of a sampled product. The plan is locked.
+func (s *Sequence) composeSample(ctx context.Context, x *step) error {
+	o, err := x.plan.sampled(ctx, *x.sample)
+	if err != nil {
+		return err
+	}
+	if err := x.plan.sampler.Direct(o); err != nil {
+		return err
+	}
+	if err := o.Use(); err != nil {
+		return err
+	}
+	defer o.Release()
+	x.launches, err = x.plan.sampler.Launches(o)
 	x.made = s.launcher.Replaced
 	return err
 }

@@ -77,7 +77,7 @@ func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.
 func reproducibleWay(r *reproducible.Executor, w *work.Work, kind kernel.Kind, why string) way {
 	return way{
 		why: why, pack: func(ctx context.Context) (*work.Packed, error) {
-			return work.Abandon(ctx, func() (*work.Packed, error) { return r.Pack(w, kind) })
+			return work.Abandon(ctx, func() (*work.Packed, error) { return r.Pack(w, kind) }, nil)
 		},
 		executor: func(m *resident.Matrix) executor {
 			r.Take(m)

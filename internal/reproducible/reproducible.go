@@ -160,6 +160,14 @@ func (r *Executor) Reproduced() (rfx.P, bool) {
 	return r.bits, r.lossless
 }
 
+// Fixed returns the precision that was given. With AutoP there is none.
+func (r *Executor) Fixed() (rfx.P, error) {
+	if r.auto != nil {
+		return 0, fmt.Errorf("sampled products with AutoP: prepare the matrix with a fixed P: %w", backend.ErrUnsupported)
+	}
+	return r.bits, nil
+}
+
 // Recordable refuses AutoP, which reads B's ranges back.
 func (r *Executor) Recordable() error {
 	if r.auto != nil {

@@ -82,7 +82,9 @@ func forValues(format any, callers bool) any {
 // upload copies the part to the device. After an error too, its buffers must be closed.
 func (pt *Part) upload(ctx context.Context, d *device.Device, e *spec.Packed) error {
 	for _, a := range e.Arrays {
-		b, err := d.NewBuffer(int64(len(a.Data)), "array "+a.Name+" of the matrix")
+		b, err := work.Abandon(ctx, func() (backend.Buffer, error) {
+			return d.NewBuffer(int64(len(a.Data)), "array "+a.Name+" of the matrix")
+		}, func(b backend.Buffer) { b.Close() }) // large memory takes the CPU a second
 		if err != nil {
 			return err
 		}

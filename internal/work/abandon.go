@@ -5,8 +5,8 @@ package work
 import "context"
 
 // Abandon returns what f does, or, as soon as the context ends, the context's error. Then f still reads the matrix for
-// a while, and its result is dropped.
-func Abandon[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// a while. Its result is given to drop, if that is not nil.
+func Abandon[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -27,6 +27,13 @@ func Abandon[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	case r := <-done:
 		return r.value, r.err
 	case <-ctx.Done():
+		if drop != nil {
+			go func() {
+				if r := <-done; r.err == nil {
+					drop(r.value)
+				}
+			}()
+		}
 		return none, ctx.Err()
 	}
 }

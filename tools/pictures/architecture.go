@@ -39,7 +39,7 @@ func architecture() []byte {
 	into(312, 0, 1)
 	place(0, 312, "reproducible", "products in fixed point")
 	place(1, 312, "values", "new values, their places")
-	place(2, 312, "rowcopy", "rows of tensors, for dist")
+	place(2, 312, "rowcopy, sddmm", "rows for dist; sampled products")
 	into(390, 0, 1, 2)
 	place(0, 390, "choose", "which kernel, and why")
 	block(250, 390, 480, inside, "launch", "composes and keeps launches")

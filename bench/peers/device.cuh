@@ -1,0 +1,46 @@
+// What the peers that compute on a GPU share: memory, and ways to compute a product whose launches are recorded.
+
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "peer.hpp"
+#include "record.cuh"
+
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        int status = (int)(call);                                                                                      \
+        if (status != 0) throw std::runtime_error(#call " returns " + std::to_string(status));                         \
+    } while (0)
+
+// Memory is device memory that is freed with it.
+struct Memory {
+    void *p = nullptr;
+    explicit Memory(size_t bytes) { CHECK(cudaMalloc(&p, bytes + 16)); }
+    Memory(const void *host, size_t bytes) : Memory(bytes) {
+        CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
+    }
+    Memory(const Memory &) = delete;
+    ~Memory() { cudaFree(p); }
+};
+using Shared = std::shared_ptr<Memory>;
+
+inline Shared empty(size_t bytes) { return std::make_shared<Memory>(bytes); }
+template <class T> Shared copy(const std::vector<T> &v) {
+    return std::make_shared<Memory>(v.data(), v.size() * sizeof(T));
+}
+
+// Way computes the product by launch, which keeps what it needs.
+struct Way {
+    Algorithm algorithm;
+    std::function<void()> launch;
+    std::shared_ptr<Repeated> repeated;
+};
+
+// timed returns the microseconds of one of that many products back to back.
+inline double timed(Way &way, cudaStream_t stream, long times) {
+    if (!way.repeated) way.repeated = std::make_shared<Repeated>(stream, way.launch);
+    double us = way.repeated->time(times);
+    if (us < 0) throw std::runtime_error("the device failed");
+    return us;
+}

@@ -1,0 +1,60 @@
+#!/bin/bash
+# Builds a peer of spmmrun bench from published code, of which the user has a checkout:
+#
+#   bench/peers/published.sh NAME CHECKOUT [FLAGS OF NVCC]      # writes bin/peers/NAME
+#
+#   NAME        repository                     commit
+#   rode        CRAFT-THU/RoDe                 f446e2980201
+#   sputnik     google-research/sputnik        bbf5840ba5ef
+#   gespmm      hgyhungry/ge-spmm              f62f51169eb2
+#   flashsparse ParCIS/FlashSparse             168764612c1a
+#
+# Patches that nvcc 13 needs go to copies in a temporary folder; the checkout stays as it is. Without a git folder
+# CHECKOUT is taken to be of that commit.
+set -euo pipefail
+[[ $# -ge 2 ]] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+name=$1 from=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
+shift 2
+out=${OUT:-$here/../../bin/peers}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+case $name in
+rode) commit=f446e2980201 sources=(RoDe_SpMM utils) ;;
+sputnik) commit=bbf5840ba5ef sources=(sputnik) ;;
+gespmm) commit=f62f51169eb2 sources=(spmm_test.cu) ;;
+flashsparse) commit=168764612c1a sources=(FlashSparse) ;;
+*) echo "published.sh: no peer $name: want rode, sputnik, gespmm or flashsparse" >&2; exit 2 ;;
+esac
+if [[ -e $from/.git ]] && is=$(git -C "$from" rev-parse HEAD) && [[ $is != "$commit"* ]]; then
+  echo "published.sh: $from is at $is, want $commit: git checkout $commit" >&2
+  exit 2
+fi
+for s in "${sources[@]}"; do cp -r "$from/$s" "$work/"; done
+
+flags=(-w -DCOMMIT="\"$commit\"" -include cstdint -I"$here" -I"$work")
+case $name in
+rode)
+  flags+=(-DRODE -I"$work/utils" -I"$work/RoDe_SpMM" "$work/RoDe_SpMM/RoDeSpmm.cu")
+  # Only float is called. CUDA 13 replaces double4 by types that say their alignment.
+  sed -i '/^void RoDeSpmm_n[0-9]*(.*const double/,/^}/d' "$work/RoDe_SpMM/RoDeSpmm.cu"
+  sed -i 's/\bdouble4\b/double4_16a/g; 1i #if CUDART_VERSION < 13000\n#define double4_16a double4\n#endif' \
+    "$work/utils/basic_utils.h"
+  ;;
+sputnik)
+  cp "$work/sputnik/spmm/cuda_spmm.cu.cc" "$work/spmm.cu"
+  flags+=(-DSPUTNIK "$work/spmm.cu")
+  ;;
+gespmm)
+  # The kernels and their wrapper alone, without the program around them that calls what cuSPARSE no longer has.
+  sed -n '/^template<typename T>/,$p' "$work/spmm_test.cu" | sed '/^int main/,$d; s/,0>>>/,peerStream>>>/' \
+    > "$work/gespmm.cuh"
+  flags+=(-DGESPMM)
+  ;;
+flashsparse)
+  sed -i '/#include <torch/d; s/at::Half/__half/g' "$work"/FlashSparse/SpMM/*/*.h "$work"/FlashSparse/SpMM/src/*.cu
+  flags+=(-DFLASHSPARSE)
+  ;;
+esac
+mkdir -p "$out"
+"${NVCC:-nvcc}" -O3 -std=c++17 -arch="${ARCH:-native}" -o "$out/$name" "$here/published.cu" "${flags[@]}" "$@"
