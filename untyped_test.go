@@ -94,6 +94,7 @@ func TestNoStreams(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"Enqueue": p.Enqueue(0, 1, b, 0, c), "Ready": p.Ready(0, 1, b, 0, c), "EnqueueValues": p.EnqueueValues(0, b),
+		"EnqueueSample": p.EnqueueSample(0, c, b, c),
 	} {
 		if !errors.Is(err, spmm.ErrUnsupported) {
 			t.Errorf("%s on the CPU: %v", name, err)
