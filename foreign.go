@@ -4,7 +4,9 @@ package spmm
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
@@ -40,6 +42,26 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 		return nil, err
 	}
 	return &Tensor[T]{t}, nil
+}
+
+// ReadMemory copies memory on the device that somebody else allocated, from address ptr on, a multiple of 4, to p: the
+// arrays of a sparse matrix, for example. What writes the memory must be done before. Only CUDA devices take memory of
+// others; the error of any other is ErrUnsupported.
+func ReadMemory(ctx context.Context, dev *Device, ptr uintptr, p []byte) error {
+	d, err := dev.alone("ReadMemory")
+	if err != nil || len(p) == 0 {
+		return err
+	}
+	i, ok := d.Device.(backend.Importer)
+	if !ok {
+		return fmt.Errorf("%v takes no memory of others, CUDA devices do: %w", d.Info(), backend.ErrUnsupported)
+	}
+	b, err := i.Import(ptr, int64(len(p)))
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return b.Read(ctx, 0, p)
 }
 
 // UseStream has all that the device does from now on go to a CUDA stream of somebody else's, given by its handle (a

@@ -84,6 +84,9 @@ func TestBytesRefusals(t *testing.T) {
 	if _, err := spmm.TensorOverOf(dev, dtype.F32, 4096, 1, 1, 1, false); !errors.Is(err, spmm.ErrUnsupported) {
 		t.Errorf("memory of others on the CPU: %v", err)
 	}
+	if err := spmm.ReadMemory(t.Context(), dev, 4096, make([]byte, 4)); !errors.Is(err, spmm.ErrUnsupported) {
+		t.Errorf("reading memory of others on the CPU: %v", err)
+	}
 }
 
 func TestNoStreams(t *testing.T) {

@@ -63,7 +63,7 @@ void spmm_cancel(void)
 		return refused() ? SPMM_FORKED : (spmm_status)go args; \
 	}
 
-ENTRY(spmm_cache_folder, (const char *path), go_cache_folder, ((char *)path))
+ENTRY(spmm_set, (const char *setting, const char *value), go_set, ((char *)setting, (char *)value))
 ENTRY(spmm_device_open, (const char *name, spmm_device *device), go_device_open, ((char *)name, device))
 ENTRY(spmm_device_close, (spmm_device device), go_close, (device.id))
 ENTRY(spmm_device_info, (spmm_device device, char *buf, size_t *size), go_info, (device.id, buf, size))
@@ -87,6 +87,11 @@ ENTRY(spmm_plan_set_values, (spmm_plan plan, int64_t nnz, const void *values, in
       go_plan_set_values, (plan, nnz, (void *)values, type))
 ENTRY(spmm_plan_enqueue_values, (spmm_plan plan, uint64_t stream, int64_t nnz, const void *values, int32_t type),
       go_plan_enqueue_values, (plan, stream, nnz, (void *)values, type))
+ENTRY(spmm_plan_sample, (spmm_plan plan, int64_t n, const spmm_dense *x, const spmm_dense *y, const spmm_sampled *s),
+      go_plan_sample, (plan, n, (spmm_dense *)x, (spmm_dense *)y, (spmm_sampled *)s))
+ENTRY(spmm_plan_enqueue_sample, (spmm_plan plan, uint64_t stream, int64_t n, const spmm_dense *x, const spmm_dense *y,
+      const spmm_sampled *s),
+      go_plan_enqueue_sample, (plan, stream, n, (spmm_dense *)x, (spmm_dense *)y, (spmm_sampled *)s))
 ENTRY(spmm_tensor_new, (spmm_device device, int64_t rows, int64_t cols, int32_t type, int32_t column_major,
       spmm_tensor *tensor),
       go_tensor_new, (device, rows, cols, type, column_major, tensor))

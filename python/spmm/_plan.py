@@ -13,6 +13,14 @@ from typing import Any, Dict, Optional, Union
 from . import _arrays, _lib, _sparse
 
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "silu": 3}
+SPLITS = {"auto": 0, "columns": 1, "rows": 2}
+QUANTISED = {None: 0, "int8": _lib.S8, "float8_e4m3": _lib.E4M3}
+
+
+def _one_of(name: str, value: Any, values: dict) -> int:
+    if value not in values:
+        raise ValueError(f"{name}={value!r}: want one of {', '.join(repr(v) for v in values)}")
+    return values[value]
 
 
 def _info(f: Any, handle: int) -> dict:
@@ -96,6 +104,14 @@ def prepare(a: Any, device: Union[str, Device] = "auto", **options: Any) -> "Pla
         For a dense A: elements of at most this size become zeros; or this share of all, the smallest.
     keep_zeros : bool
         For a dense A: zeros are entries too.
+    variant : str, optional
+        A kernel of the format.
+    quantise : "int8" or "float8_e4m3", optional
+        Values of 8 bits, with a scale for each row and 128 columns.
+    split : "auto", "columns" or "rows"
+        How several devices share a product.
+    uses : int
+        About how many products there will be, to weigh the time that packing takes.
 
     Returns
     -------
@@ -121,6 +137,13 @@ def _closed(handle: int, waiting: list = []) -> None:  # noqa: B006: one list fo
         return
     while waiting:
         _lib.plan_close(waiting.pop())
+
+
+_LONG = 1 << 28  # multiplications, of a product that Ctrl-C should end
+
+
+def _call(f: Any, *args: Any) -> None:
+    _lib.check(f(*args))
 
 
 class _Kind:
@@ -185,7 +208,9 @@ class Plan:
     def __init__(self, a: Any, device: Union[str, Device] = "auto", *, format: Optional[str] = None,
                  precision: Optional[str] = None, n: int = 0, transpose: bool = False, right: bool = False,
                  reproducible: Union[bool, int, str] = False, tune: bool = False, memory: int = 0,
-                 threshold: Optional[float] = None, prune: Optional[float] = None, keep_zeros: bool = False) -> None:
+                 threshold: Optional[float] = None, prune: Optional[float] = None, keep_zeros: bool = False,
+                 variant: Optional[str] = None, quantise: Optional[str] = None, split: str = "auto",
+                 uses: int = 0) -> None:
         if not hasattr(a, "shape"):
             import numpy
             a = numpy.asarray(a)
@@ -193,15 +218,17 @@ class Plan:
             raise ValueError(f"a matrix of shape {tuple(a.shape)}: want two dimensions")
         self.device = device if isinstance(device, Device) else open(device)
         p = {False: 0, True: 23, "auto": -1}.get(reproducible, reproducible)
-        o = _lib.Options(format=format.encode() if format else None,
-                         precision=_arrays.type_of(precision) if precision else 0, transpose=transpose, right=right,
-                         reproducible=p, tune=tune, n=n, memory=memory)
-        self._handle, self.nnz = _sparse.prepare(self.device.handle, a, o, threshold, prune, keep_zeros)
+        o = _lib.Options(format=format.encode() if format else None, variant=variant.encode() if variant else None,
+                         precision=_arrays.type_of(precision) if precision else 0,
+                         quantise=_one_of("quantise", quantise, QUANTISED), transpose=transpose, right=right,
+                         reproducible=p, tune=tune, split=_one_of("split", split, SPLITS), n=n, uses=uses,
+                         memory=memory)
+        self._handle, self.nnz = _sparse.prepare(self.device, a, o, threshold, prune, keep_zeros)
         self._finalizer = weakref.finalize(self, _closed, self._handle)
         self._a = a
         self._options = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
                              reproducible=reproducible, tune=tune, memory=memory, threshold=threshold, prune=prune,
-                             keep_zeros=keep_zeros)
+                             keep_zeros=keep_zeros, variant=variant, quantise=quantise, split=split, uses=uses)
         rows, cols = (int(x) for x in a.shape)
         self.shape = (cols, rows) if transpose else (rows, cols)
         self.right = right
@@ -332,13 +359,15 @@ class Plan:
             raise ValueError("out must be in the memory that B is in")
         dc, z = self._dense(y)
         e, keep = self._epilogue(bias, activation, x)
+        call = _call
         if x.device is None:
-            _lib.check(_lib.plan_multiply(self._handle, n, alpha, ct.byref(db), beta, ct.byref(dc), e))
+            call = _lib.interruptible if self.nnz * n > _LONG else _call
+            call(_lib.plan_multiply, self._handle, n, alpha, ct.byref(db), beta, ct.byref(dc), e)
         else:
-            _lib.check(f(self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e))
+            call(f, self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e)
         if z.owner is not y.owner:
             _assign(y.owner, z.owner)
-        elif key is not None and x.owner is b and (bias is None or keep[1].owner is bias):
+        elif key is not None and call is _call and x.owner is b and (bias is None or keep[1].owner is bias):
             if len(self._kinds) >= 256:
                 self._kinds.clear()
             self._kinds[key] = _Kind(n, x.device, tuple(out.shape), out.dtype, db, dc, keep[0] if keep else None)
@@ -379,6 +408,61 @@ class Plan:
                 v = _arrays.contiguous(v)
             e.bias, e.bias_type, e.bias_of_rows = v.address, v.type, not self.right
         return ct.byref(e), (e, v)
+
+    def sample(self, x: Any, y: Any, *, out: Any = None, scale: Any = None, softmax: bool = False) -> Any:
+        """Computes the entries of X·Yᵀ where A has some (SDDMM).
+
+        With C = A·B the gradient of A's values is that of X = ∂C and Y = B.
+
+        Parameters
+        ----------
+        x, y : array
+            X has a row for each row of A and Y one for each column, in the memory that products take B from.
+        out : array, optional
+            A contiguous vector for the results.
+        scale : array, optional
+            A vector of numbers that the results are multiplied by.
+        softmax : bool
+            Then take the softmax of each row of A, which was given by rows.
+
+        Returns
+        -------
+        array
+            A value for each entry, in the order of `set_values`.
+        """
+        u, v = _arrays.view(x), _arrays.view(y)
+        rows, cols = self.shape
+        if len(u.shape) != 2 or len(v.shape) != 2 or (u.shape[0], v.shape[0]) != (rows, cols) or \
+                u.shape[1] != v.shape[1]:
+            raise ValueError(f"shapes do not fit: A is {rows}×{cols}, X has shape {tuple(u.shape)} and Y "
+                             f"{tuple(v.shape)}; want {rows}×n and {cols}×n")
+        n = u.shape[1]
+        if out is None:
+            out = _arrays.empty(u, (self.nnz,), u.type)
+        vectors = [self._vector("out", out)] + ([] if scale is None else [self._vector("scale", scale)])
+        for a in [v, *vectors]:
+            if a.device != u.device:
+                raise ValueError("X, Y, out and scale must be in the same memory")
+        if u.device is not None:
+            self._check_device(u)
+        du, u = self._dense(u)
+        dv, v = self._dense(v)
+        s = _lib.Sampled(results=vectors[0].address, type=vectors[0].type, softmax=softmax)
+        if scale is not None:
+            s.scale, s.scale_type = vectors[1].address, vectors[1].type
+        if u.device is None:
+            _lib.interruptible(_lib.plan_sample, self._handle, n, ct.byref(du), ct.byref(dv), ct.byref(s))
+        else:
+            _lib.check(_lib.plan_enqueue_sample(self._handle, _arrays.stream(u), n, ct.byref(du), ct.byref(dv),
+                                                ct.byref(s)))
+        return out
+
+    def _vector(self, what: str, x: Any) -> _arrays.Array:
+        a = _arrays.view(x)
+        if a.shape != (self.nnz,) or self.nnz > 1 and a.strides != (1,):
+            raise ValueError(f"{what} of shape {tuple(a.shape)}: want {self.nnz} contiguous elements, one for each "
+                             "entry")
+        return a
 
     def set_values(self, values: Any) -> None:
         """Replaces the values of A's entries; the pattern stays.

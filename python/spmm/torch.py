@@ -13,7 +13,7 @@ from torch import nn
 from . import _lib
 from ._plan import Plan, prepare
 
-__all__ = ["Pattern", "SparseLinear", "mm", "sparsify"]
+__all__ = ["Pattern", "SparseLinear", "mm", "sample", "softmax", "sparsify"]
 
 
 class Pattern:
@@ -41,30 +41,12 @@ class Pattern:
             options.update(right=True, transpose=True)
         self.plan = prepare(a, device, **options)
         self._back: Optional[Plan] = None
-        self._crow, self._col = a.crow_indices(), a.col_indices()
-        self._entries: Optional[tuple] = None
         self._set: Any = (weakref.ref(a.values()), a.values()._version)
         self._key = _register(self, self.shape, rows)
 
     def pattern(self) -> "Pattern":
         """Itself; a layer has this method too."""
         return self
-
-    @property
-    def rows(self) -> torch.Tensor:
-        """The row of each entry."""
-        return self._coordinates()[0]
-
-    @property
-    def cols(self) -> torch.Tensor:
-        """The column of each entry."""
-        return self._coordinates()[1]
-
-    def _coordinates(self) -> tuple:
-        if self._entries is None:
-            every = torch.arange(self.shape[0], device=self._crow.device)
-            self._entries = torch.repeat_interleave(every, self._crow.diff()), self._col.long()
-        return self._entries
 
     def set(self, values: torch.Tensor) -> None:
         """Makes these the matrix's values, unless they are."""
@@ -85,13 +67,12 @@ class Pattern:
         plan = self._back if transpose else self.plan
         return plan._product(_lib.plan_enqueue, b, None, 1.0, 0.0, bias, None, None)
 
-    def sampled(self, g: torch.Tensor, b: torch.Tensor, step: int = 1 << 20) -> torch.Tensor:
-        """The entries of G·Bᵀ (by rows Gᵀ·B) where the pattern has some: some at a time, to bound the memory."""
-        if self.by_rows:
-            g, b = g.t(), b.t()
-        rows, cols = self._coordinates()
-        sums = [(g[rows[i:i + step]] * b[cols[i:i + step]]).sum(1) for i in range(0, len(rows), step)]
-        return torch.cat(sums) if sums else g.new_zeros(0)
+    def sampled(self, g: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """The entries of G·Bᵀ (by rows Gᵀ·B) where the pattern has some."""
+        out = g.new_empty(self.plan.nnz, dtype=dtype)
+        if self.by_rows:  # the plan's matrix is the transpose
+            g, b = b.t(), g.t()
+        return self.plan.sample(g, b, out=out)
 
 
 def _none() -> None:
@@ -134,7 +115,7 @@ def _multiply_meta(values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.T
 
 
 def _sampled(values: torch.Tensor, g: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
-    return _owners[key].pattern().sampled(g, b).to(values.dtype)
+    return _owners[key].pattern().sampled(g, b, values.dtype)
 
 
 def _sampled_meta(values: torch.Tensor, g: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
@@ -164,6 +145,38 @@ class _Multiply(torch.autograd.Function):
         return _multiply(*inputs)
 
     backward = staticmethod(_gradients)
+
+
+class _Sample(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        ctx.pattern = pattern
+        ctx.save_for_backward(x, y)
+        return pattern.sampled(x, y, x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple:  # type: ignore[override]
+        x, y = ctx.saved_tensors
+        p, g, need = ctx.pattern, g.contiguous(), ctx.needs_input_grad
+        return (None, p.product(g, y) if need[1] else None, p.product(g, x, transpose=True) if need[2] else None)
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, values: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        ctx.pattern = pattern
+        rows, cols = (values.new_ones(n, 1) for n in pattern.shape)
+        s = pattern.plan.sample(rows, cols, scale=values.contiguous(), softmax=True)
+        ctx.save_for_backward(s)
+        return s
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple:  # type: ignore[override]
+        """s ⊙ (g − the sum of s ⊙ g in the entry's row)."""
+        (s,), p = ctx.saved_tensors, ctx.pattern
+        cols = s.new_ones(p.shape[1], 1)
+        sums = p.product(s * g, cols)
+        return None, s * (g - p.sampled(sums, cols, s.dtype))
 
 
 def _define() -> torch.library.Library:
@@ -217,6 +230,49 @@ def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor, bias: Optional[t
     if values.requires_grad:  # training may write them by .data, which counts no version
         pattern._set = (_none, 0)
     return _Multiply.apply(values, b, bias, pattern._key, False)
+
+
+def sample(pattern: Pattern, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Computes the entries of X·Yᵀ where A has some (SDDMM), with gradients of X and Y.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Where A, of M×K, has entries; not by rows.
+    x, y : torch.Tensor
+        X of M×n, Y of K×n.
+
+    Returns
+    -------
+    torch.Tensor
+        A value for each entry, by rows.
+    """
+    _not_by_rows(pattern)
+    return _Sample.apply(pattern, x, y)
+
+
+def softmax(pattern: Pattern, values: torch.Tensor) -> torch.Tensor:
+    """Computes the softmax of the values of each row, with gradients.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Where A has entries; not by rows.
+    values : torch.Tensor
+        A value for each entry, by rows.
+
+    Returns
+    -------
+    torch.Tensor
+        As many.
+    """
+    _not_by_rows(pattern)
+    return _Softmax.apply(pattern, values)
+
+
+def _not_by_rows(pattern: Pattern) -> None:
+    if pattern.by_rows:
+        raise ValueError("a pattern by rows is for layers: make one with rows=False")
 
 
 class SparseLinear(nn.Module):

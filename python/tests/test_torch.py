@@ -154,7 +154,7 @@ def test_operators(rows):
             meta = ops.multiply(v.to("meta"), x.to("meta"), None, p._key, transpose)
             assert meta.shape == y.shape and meta.dtype == y.dtype and meta.stride() == y.stride()
     g = st.mm(p, v, b)
-    assert torch.equal(ops.sampled(v, g, b, p._key), p.sampled(g, b))
+    assert torch.equal(ops.sampled(v, g, b, p._key), p.sampled(g, b, v.dtype))
     if new:
         assert ops.sampled(v.to("meta"), g.to("meta"), b.to("meta"), p._key).shape == v.shape
         v, b = v.clone().requires_grad_(), b.requires_grad_()
@@ -180,6 +180,47 @@ def test_compile(dynamic, grad):
                 assert (g - w).abs().max() < 1e-4
             with torch.no_grad():  # as an optimiser does
                 [p.mul_(0.9) for p in net.parameters()]
+
+
+def test_sample():
+    a = random(20, 15, torch.float64)
+    p, dense = st.Pattern(a), a.to_dense() != 0
+    x, y = (torch.rand(n, 4, dtype=torch.float64, requires_grad=True) for n in (20, 15))
+    assert (st.sample(p, x, y) - (x @ y.t())[dense]).abs().max() < 1e-12
+    assert torch.autograd.gradcheck(lambda x, y: st.sample(p, x, y), (x, y))
+    with pytest.raises(ValueError, match="by rows"):
+        st.sample(st.Pattern(a, rows=True), x, y)
+
+
+def test_softmax():
+    a = random(20, 15, torch.float64)
+    p, dense = st.Pattern(a), a.to_dense() != 0
+    v = torch.randn(a.values().shape, dtype=torch.float64, requires_grad=True)
+    full = torch.full((20, 15), -torch.inf, dtype=torch.float64)
+    full[dense] = v.detach()
+    assert (st.softmax(p, v) - full.softmax(1)[dense]).abs().max() < 1e-12
+    assert torch.autograd.gradcheck(lambda v: st.softmax(p, v), (v,))
+
+
+def test_gat():
+    torch.manual_seed(2)
+    n, edges = 30, torch.randint(0, 30, (2, 150)).unique(dim=1)
+    for heads, concat in ((1, True), (2, True), (2, False)):
+        conv = spmm.pyg.GATConv(8, 4, heads=heads, concat=concat).double()
+        x = torch.randn(n, 8, dtype=torch.float64, requires_grad=True)
+        got = conv(x, edges)
+        loops = torch.cat([edges[:, edges[0] != edges[1]], torch.arange(n).expand(2, n)], 1)
+        h = conv.lin(x).view(n, heads, 4)
+        s, d = (h * conv.att_src).sum(-1), (h * conv.att_dst).sum(-1)
+        e = torch.full((n, n, heads), -torch.inf, dtype=torch.float64)
+        e[loops[1], loops[0]] = torch.nn.functional.leaky_relu(s[loops[0]] + d[loops[1]], 0.2)
+        want = torch.einsum("ijh,jhc->ihc", e.softmax(1), h)
+        want = (want.reshape(n, -1) if concat else want.mean(1)) + conv.bias
+        assert (got - want).abs().max() < 1e-12
+        inputs = [x, *conv.parameters()]
+        for g, w in zip(torch.autograd.grad(got.square().sum(), inputs),
+                        torch.autograd.grad(want.square().sum(), inputs)):
+            assert (g - w).abs().max() < 1e-11 * w.abs().max()
 
 
 def test_masks():
