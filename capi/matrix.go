@@ -87,7 +87,8 @@ func optionsOf(o *C.spmm_options) (out spmm.Options, err error) {
 func placementOf(p C.int32_t) (spmm.Placement, error) {
 	switch {
 	case p < 0:
-		return 0, fmt.Errorf("B from %d: want SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS or SPMM_AT + i", p)
+		return 0, fmt.Errorf("B from %d: want SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS or SPMM_AT + i",
+			p)
 	case p >= C.SPMM_AT:
 		return spmm.On(int(p - C.SPMM_AT)), nil
 	}

@@ -192,7 +192,7 @@ class _Call:
         self.b, self.c = _lib.Dense.from_buffer_copy(b), _lib.Dense.from_buffer_copy(c)
         self.e = None if e is None else _lib.Epilogue.from_buffer_copy(e)
         self.at_b, self.at_c = ct.byref(self.b), ct.byref(self.c)
-        self.at_e = None if e is None else ct.byref(self.e)
+        self.at_e = None if self.e is None else ct.byref(self.e)
 
 
 class Plan:
@@ -226,7 +226,7 @@ class Plan:
         self._handle, self.nnz = _sparse.prepare(self.device, a, o, threshold, prune, keep_zeros)
         self._finalizer = weakref.finalize(self, _closed, self._handle)
         self._a = a
-        self._options = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
+        self._options: Dict[str, Any] = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
                              reproducible=reproducible, tune=tune, memory=memory, threshold=threshold, prune=prune,
                              keep_zeros=keep_zeros, variant=variant, quantise=quantise, split=split, uses=uses)
         rows, cols = (int(x) for x in a.shape)
@@ -235,7 +235,7 @@ class Plan:
         self._in, self._out = self.shape if right else self.shape[::-1]
         if self.nnz is None:
             self.nnz = self.info["nnz"]
-        self._t: Optional[Plan] = None
+        self._t: Any = None  # a Plan or a proxy
         self._kinds: Dict[tuple, _Kind] = {}
 
     @property
@@ -253,7 +253,8 @@ class Plan:
     def T(self) -> "Plan":
         """The plan of Aᵀ, which is prepared once, when it is asked for first."""
         if self._t is None:
-            t = Plan(self._a, self.device, **{**self._options, "transpose": not self._options["transpose"]})
+            options: Dict[str, Any] = {**self._options, "transpose": not self._options["transpose"]}
+            t = Plan(self._a, self.device, **options)
             t._t = weakref.proxy(self)
             if getattr(self, "_values", None) is not None:
                 t._set(self._values)
@@ -322,16 +323,17 @@ class Plan:
                  dtype: Any) -> Any:
         if out is None and beta != 0:
             raise ValueError("beta needs out, to which it adds")
-        key = None
         if _arrays.is_torch(b) and (out is None or _arrays.is_torch(out)) and (bias is None or _arrays.is_torch(bias)):
-            key = (b.shape, b.stride(), b.dtype, b.device, dtype, activation)
+            key: tuple = (b.shape, b.stride(), b.dtype, b.device, dtype, activation)
             for t in (out, bias):
                 key += (None,) if t is None else (t.shape, t.stride(), t.dtype, t.device)
-            kind = self._kinds.get(key)
-            if kind is not None:
-                result = kind.again(f, self._handle, alpha, beta, b, out, bias)
+            known = self._kinds.get(key)
+            if known is not None:
+                result = known.again(f, self._handle, alpha, beta, b, out, bias)
                 if result is not None:
                     return result
+        else:
+            key = ()
         x = _arrays.view(b)
         vector = len(x.shape) == 1
         if vector:
@@ -367,7 +369,7 @@ class Plan:
             call(f, self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e)
         if z.owner is not y.owner:
             _assign(y.owner, z.owner)
-        elif key is not None and call is _call and x.owner is b and (bias is None or keep[1].owner is bias):
+        elif key and call is _call and x.owner is b and (bias is None or keep[1].owner is bias):
             if len(self._kinds) >= 256:
                 self._kinds.clear()
             self._kinds[key] = _Kind(n, x.device, tuple(out.shape), out.dtype, db, dc, keep[0] if keep else None)
@@ -387,11 +389,8 @@ class Plan:
     @staticmethod
     def _dense(a: _arrays.Array) -> tuple:
         """A matrix as the library takes it, and what owns its memory: a copy if it cannot be used as it lies."""
-        lies = _arrays.layout(a.shape, a.strides)
-        if lies is None or a.device is not None and a.address % 4 and 0 not in a.shape:
-            a = _arrays.contiguous(a)._replace(shape=a.shape, strides=(a.shape[1], 1))
-            lies = _arrays.layout(a.shape, a.strides)
-        return _lib.Dense(a.address, lies[0], a.type, lies[1]), a
+        a, ld, column_major = _arrays.lines(a, 1 if a.device is None else 4)
+        return _lib.Dense(a.address, ld, a.type, column_major), a
 
     def _epilogue(self, bias: Any, activation: Optional[str], x: _arrays.Array) -> tuple:
         if bias is None and not ACTIVATIONS[activation]:

@@ -180,7 +180,8 @@ def raw(ptr, idx, data, shape=(2, 3)):
     (ValueError, [0, 2, 2], [1, 1], "appears twice"), (ValueError, [1, 2, 2], [1, 1], "starts at 1"),
     (ValueError, np.array([0, 1, 2], np.int64), np.array([0, 1 + (1 << 32)], np.int64), "at most"),
     (ValueError, [0, 1], [0, 1], "want 3 offsets"), (ValueError, [0, 1, 2], [0], "an index for each value"),
-    (TypeError, [0, 1, 2], [0, np.nan], "indices of float64"), (TypeError, [0, np.nan, 2], [0, 1], "offsets of float64"),
+    (TypeError, [0, 1, 2], [0, np.nan], "indices of float64"),
+    (TypeError, [0, np.nan, 2], [0, 1], "offsets of float64"),
     (TypeError, [0, 1, 2], np.array([0, 1], np.int16), "int16"),
 ])
 def test_matrices_that_are_not_canonical(error, ptr, idx, words):
@@ -282,6 +283,25 @@ except spmm.Unavailable as e:
     print("/no/libcuda.so" in str(e))
 """)
     assert r.stdout == "True\n", r.stderr
+
+
+def test_faulthandler():
+    """Enabled after the library was loaded: the library's faults are errors, others print where Python was."""
+    r = child("""
+import ctypes, faulthandler, numpy, spmm
+from spmm import _lib
+d = spmm.open("cpu")
+faulthandler.enable()
+a = _lib.CSR(rows=1, cols=1, nnz=1, row_ptr=16, col_idx=16, values=16, row_ptr_type=_lib.I64, col_idx_type=_lib.I32,
+             type=_lib.F32)
+try:
+    _lib.check(_lib.plan_csr(d.handle, ctypes.byref(a), None, ctypes.byref(ctypes.c_uint64())))
+except spmm.Error as e:
+    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum(), flush=True)
+ctypes.string_at(0)
+""")
+    assert r.stdout == "3.0\n", r.stderr
+    assert r.returncode == -11 and "Segmentation fault" in r.stderr and "string_at" in r.stderr
 
 
 def test_keyboard_interrupt():
