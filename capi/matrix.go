@@ -15,7 +15,6 @@ import (
 	"unsafe"
 
 	"github.com/spmmrun/spmm"
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -149,10 +148,11 @@ func fromDevice(d *spmm.Device, a C.spmm_csr) (*C.spmm_csr, error) {
 			continue
 		}
 		words := make([]uint64, (int(x.n)*x.size+7)/8)
-		if err := spmm.ReadMemory(current(), d, uintptr(*x.at), backend.Bytes(words)[:int(x.n)*x.size]); err != nil {
+		to := unsafe.Pointer(&words[0])
+		if err := spmm.ReadMemory(current(), d, uintptr(*x.at), bytesAt(to, int(x.n)*x.size)); err != nil {
 			return nil, fmt.Errorf("the %s: %w", x.what, err)
 		}
-		*x.at = unsafe.Pointer(&words[0])
+		*x.at = to
 	}
 	return &a, nil
 }
