@@ -203,6 +203,49 @@ def test_2_31_entries():
     assert (plan @ np.ones((30, 2), np.float32)).shape == (40, 2)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_tensors(order, dtype):
+    a, d = random(40, 30, dtype=np.float64 if dtype == "float64" else np.float32), spmm.open("cpu")
+    plan = spmm.prepare(a, d)
+    value, row, col = (rng.random(s).astype(dtype) for s in ((30, 8), (1, 8), (40, 1)))
+    b, c = spmm.Tensor(d, (30, 8), dtype, order).write(value), spmm.Tensor(d, (40, 8), "float64", order)
+    assert (b.read() == value).all() and b.dtype == dtype and b.shape == (30, 8)
+    want = a @ value.astype(np.float64)
+    spmm.run(plan, b, c)
+    assert np.abs(c.read() - want).max() < 1e-5
+    for bias in (row, col):
+        spmm.run(plan, b, c, alpha=-2, bias=spmm.Tensor(d, bias.shape, dtype).write(bias), activation="relu")
+        assert np.abs(c.read() - np.maximum(bias - 2 * want, 0)).max() < 1e-5
+    out = np.empty((8, 40)).T
+    assert c.read(out) is out
+    for bad in (lambda: b.write(value[1:]), lambda: b.write(value.astype(np.complex64)), lambda: c.read(value),
+                lambda: spmm.run(plan, c, b), lambda: spmm.Tensor(d, (-1, 2)), lambda: spmm.Tensor(d, (1, 2), order="K"),
+                lambda: spmm.run(plan, b, c, activation="tan")):
+        with pytest.raises((ValueError, TypeError)):
+            bad()
+    c.close()
+    with pytest.raises(spmm.Closed):
+        c.read()
+
+
+def test_sequence():
+    a, d = random(40, 40), spmm.open("cpu")
+    plan = spmm.prepare(a, d)
+    x = [spmm.Tensor(d, (40, 3)) for _ in range(3)]
+    s = spmm.Sequence(d).add(plan, x[0], x[1]).add(plan, x[1], x[2], beta=1, activation="relu")
+    del plan  # the sequence keeps it
+    for _ in range(3):
+        b, c = rng.random((40, 3)).astype(np.float32), rng.random((40, 3)).astype(np.float32)
+        x[0].write(b)
+        x[2].write(c)
+        s.run()
+        assert np.abs(x[2].read() - np.maximum(a @ (a @ b) + c, 0)).max() < 1e-4
+    s.close()
+    with pytest.raises(spmm.Closed):
+        s.run()
+
+
 def test_closed():
     with spmm.prepare(random(40, 30), "cpu") as plan:
         pass
