@@ -142,8 +142,8 @@ spmm_status spmm_plan_multiply(spmm_plan plan, int64_t n, double alpha, const sp
                                const spmm_dense *c, const spmm_epilogue *epilogue);
 /* The same for B and C in the memory of a CUDA device, in order with the work of a CUstream; 0 is the default
  * stream. It returns when the product is submitted, waits for nothing and records no event, and is legal while the
- * stream captures a graph. Work in two streams is in no order but the caller's. Memory must be at multiples of 4
- * bytes. */
+ * stream captures a graph. Work in two streams is in no order but the caller's. What is written must be at multiples
+ * of 4 bytes, what is read at those of its elements. */
 spmm_status spmm_plan_enqueue(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b,
                               double beta, const spmm_dense *c, const spmm_epilogue *epilogue);
 /* Loads the kernels and allocates the workspace of that product, and multiplies nothing: before a capture. */

@@ -154,7 +154,7 @@ class _Kind:
     def __init__(self, n: int, device: Optional[int], shape: tuple, dtype: Any, b: _lib.Dense, c: _lib.Dense,
                  e: Optional[_lib.Epilogue]) -> None:
         self.n, self.device, self.shape, self.dtype = n, device, shape, dtype
-        self.inside = 0 if device is None else 3  # bits of an address inside a word that a kernel cannot use
+        self.inside = 0 if device is None else 3  # bits of C's address inside a word, which kernels do not write
         self.make = functools.partial(_Call, bytes(b), bytes(c), e and bytes(e))
         self.free: list = []  # arguments that no thread uses now
 
@@ -163,7 +163,7 @@ class _Kind:
         if out is None:
             out = b.new_empty(self.shape, dtype=self.dtype)
         at, to, over = b.data_ptr(), out.data_ptr(), 0 if bias is None else bias.data_ptr()
-        if (at | to | over) & self.inside:
+        if to & self.inside:
             return None
         try:
             call = self.free.pop()
@@ -289,7 +289,7 @@ class Plan:
         ----------
         b : array
             B of K×n elements (n×K with right), or a vector of K. Memory of a CUDA device is used where it lies, unless
-            its rows and columns have gaps between elements, or it has 16 bits and begins inside a word of 4 bytes.
+            its rows and columns have gaps between elements.
         out : array, optional
             C, in the kind of memory that B is in.
         alpha, beta : float
@@ -359,7 +359,7 @@ class Plan:
             raise ValueError(f"shapes do not fit: out has shape {tuple(y.shape)}; want {shape}")
         if y.device != x.device:
             raise ValueError("out must be in the memory that B is in")
-        dc, z = self._dense(y)
+        dc, z = self._dense(y, written=True)
         e, keep = self._epilogue(bias, activation, x)
         call = _call
         if x.device is None:
@@ -387,9 +387,9 @@ class Plan:
             raise ValueError(f"B is on cuda:{x.device}, and A on {self.device!r}: prepare A on 'cuda:{x.device}'")
 
     @staticmethod
-    def _dense(a: _arrays.Array) -> tuple:
+    def _dense(a: _arrays.Array, written: bool = False) -> tuple:
         """A matrix as the library takes it, and what owns its memory: a copy if it cannot be used as it lies."""
-        a, ld, column_major = _arrays.lines(a, 1 if a.device is None else 4)
+        a, ld, column_major = _arrays.lines(a, 4 if written and a.device is not None else 1)
         return _lib.Dense(a.address, ld, a.type, column_major), a
 
     def _epilogue(self, bias: Any, activation: Optional[str], x: _arrays.Array) -> tuple:
@@ -403,7 +403,7 @@ class Plan:
                 raise ValueError("the bias must be in the memory that B is in")
             if v.shape != (self._out,):
                 raise ValueError(f"shapes do not fit: the bias has shape {tuple(v.shape)}; want ({self._out},)")
-            if v.strides[0] != 1 and self._out > 1 or v.device is not None and v.address % 4:
+            if v.strides[0] != 1 and self._out > 1:
                 v = _arrays.contiguous(v)
             e.bias, e.bias_type, e.bias_of_rows = v.address, v.type, not self.right
         return ct.byref(e), (e, v)
