@@ -94,11 +94,17 @@ uninstall:
 
 # The C library (capi/spmm.h), for pkg-config and CMake too; and the Python package, whose wheel has it inside.
 CAPI_LINK := -Wl,--gc-sections -Wl,--version-script=$(CURDIR)/capi/spmm.map -Wl,-soname,libspmm.so.1
-.PHONY: capi install-capi wheel test-capi test-python
+.PHONY: capi windows-capi install-capi wheel test-capi test-python
 capi:
 	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
 		-o bin/capi/libspmm.so ./capi
 	rm -f bin/capi/libspmm.h && cp capi/spmm.h bin/capi
+# For the CPU, Vulkan and WebGPU on Windows: it is linked, and no test runs it.
+windows-capi:
+	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw \
+		$(GO) build -tags webgpu -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags=-static-libgcc' \
+			-o bin/capi/windows/spmm.dll ./capi
+	rm -f bin/capi/windows/spmm.h && cp capi/spmm.h bin/capi/windows
 install-capi: capi
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include capi/spmm.h
 	install -D -m 755 bin/capi/libspmm.so $(DESTDIR)$(PREFIX)/lib/libspmm.so.1
@@ -107,15 +113,18 @@ install-capi: capi
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(or $(VERSION:v%=%),0.1.0)|' capi/spmm.pc.in \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/spmm.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/cmake/spmm capi/spmmConfig.cmake
+	sed 's|@VERSION@|$(or $(VERSION:v%=%),0.1.0)|' capi/spmmConfigVersion.cmake.in \
+		>$(DESTDIR)$(PREFIX)/lib/cmake/spmm/spmmConfigVersion.cmake
 wheel: capi
 	rm -rf bin/wheel && python3 python/wheel.py bin/capi/libspmm.so '$(VERSION)' bin/wheel
 test-capi:
-	tools/needs pkg-config
+	tools/needs pkg-config cmake
 	$(MAKE) --no-print-directory install-capi DESTDIR= PREFIX=$(CURDIR)/bin/capi/root
 	SPMM_CAPI=$(CURDIR)/bin/capi/root $(GO) test -count=1 ./capi/...
 # The wheel in an empty environment that sees the distribution's NumPy, SciPy, pytest and, where it is there, PyTorch.
 test-python: wheel
-	tools/needs python3-numpy python3-scipy python3-pytest
+	tools/needs python3-numpy python3-scipy python3-pytest mypy
+	cd python && mypy --python-version 3.9 --disallow-untyped-defs --cache-dir /dev/null spmm
 	rm -rf bin/venv && /usr/bin/python3 -m venv --system-site-packages --without-pip bin/venv
 	python3 -m zipfile -e bin/wheel/*.whl \
 		$$(bin/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
@@ -224,7 +233,7 @@ coverage:
 # Every package and test on the systems of its users: PLATFORMS, without cgo. (make test checks only their types.)
 PLATFORMS := windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm
 .PHONY: cross
-cross: $(PLATFORMS) windows-webgpu
+cross: $(PLATFORMS) windows-webgpu windows-capi
 .PHONY: $(PLATFORMS)
 $(PLATFORMS): export CGO_ENABLED = 0
 $(PLATFORMS):

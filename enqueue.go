@@ -54,6 +54,16 @@ func (p *Plan) EnqueueValues(stream uintptr, values Operand) error {
 	return p.p.EnqueueValues(stream, tensorOf(values))
 }
 
+// EnqueueSample is Sample in a stream of the program's, as Enqueue is Run. The first call of either copies the pattern
+// to the device, and waits: call one before a graph is captured.
+func (p *Plan) EnqueueSample(stream uintptr, x, y, s Operand, e ...SampleEpilogue) error {
+	q, err := sampled(x, y, s, e)
+	if err != nil {
+		return err
+	}
+	return p.p.EnqueueSample(stream, q)
+}
+
 // Move points a tensor of TensorOver to other memory, of the same size, order and leading dimension, and waits for
 // nothing: what was submitted keeps the old memory, later products use the other. A tensor whose memory was at a
 // multiple of 16 stays at multiples of 16. It must not be called during another call that uses the tensor.

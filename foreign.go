@@ -4,15 +4,17 @@ package spmm
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by
-// PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4; ld is the leading dimension, the elements from the
-// start of a row (of a column, if colMajor) to the next. CUDA devices take such memory; the error of any other is
-// ErrUnsupported.
+// PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4, or of 2 for 16-bit elements that are only read; ld is
+// the leading dimension, the elements from the start of a row (of a column, if colMajor) to the next. CUDA devices take
+// such memory; the error of any other is ErrUnsupported.
 //
 // Nothing is copied where ptr is a multiple of 16, ld one of 8, and ld elements of the last row (column) are allocated
 // too, which are read and may hold anything; row-major tensors of A's type as B and of float32 as C are then multiplied
@@ -40,6 +42,26 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 		return nil, err
 	}
 	return &Tensor[T]{t}, nil
+}
+
+// ReadMemory copies memory on the device that somebody else allocated, from address ptr on, a multiple of 4, to p: the
+// arrays of a sparse matrix, for example. What writes the memory must be done before. Only CUDA devices take memory of
+// others; the error of any other is ErrUnsupported.
+func ReadMemory(ctx context.Context, dev *Device, ptr uintptr, p []byte) error {
+	d, err := dev.alone("ReadMemory")
+	if err != nil || len(p) == 0 {
+		return err
+	}
+	i, ok := d.Device.(backend.Importer)
+	if !ok {
+		return fmt.Errorf("%v takes no memory of others, CUDA devices do: %w", d.Info(), backend.ErrUnsupported)
+	}
+	b, err := i.Import(ptr, int64(len(p)))
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return b.Read(ctx, 0, p)
 }
 
 // UseStream has all that the device does from now on go to a CUDA stream of somebody else's, given by its handle (a

@@ -84,6 +84,9 @@ func TestBytesRefusals(t *testing.T) {
 	if _, err := spmm.TensorOverOf(dev, dtype.F32, 4096, 1, 1, 1, false); !errors.Is(err, spmm.ErrUnsupported) {
 		t.Errorf("memory of others on the CPU: %v", err)
 	}
+	if err := spmm.ReadMemory(t.Context(), dev, 4096, make([]byte, 4)); !errors.Is(err, spmm.ErrUnsupported) {
+		t.Errorf("reading memory of others on the CPU: %v", err)
+	}
 }
 
 func TestNoStreams(t *testing.T) {
@@ -94,6 +97,7 @@ func TestNoStreams(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"Enqueue": p.Enqueue(0, 1, b, 0, c), "Ready": p.Ready(0, 1, b, 0, c), "EnqueueValues": p.EnqueueValues(0, b),
+		"EnqueueSample": p.EnqueueSample(0, c, b, c),
 	} {
 		if !errors.Is(err, spmm.ErrUnsupported) {
 			t.Errorf("%s on the CPU: %v", name, err)

@@ -9,7 +9,11 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/spmmrun/spmm"
@@ -33,13 +37,21 @@ func (d *device) info() any {
 
 var errMissing = errors.New("a pointer is NULL where an argument is needed")
 
-//export go_cache_folder
-func go_cache_folder(path *C.char) C.int {
+// settings are the environment's variables that settings replace.
+var settings = map[string]string{"cache_folder": "SPMM_CACHE", "cuda_library": "SPMM_CUDA_LIBRARY"}
+
+//export go_set
+func go_set(setting, value *C.char) C.int {
 	return try(func() error {
-		if path == nil {
+		if setting == nil || value == nil {
 			return errMissing
 		}
-		return os.Setenv("SPMM_CACHE", C.GoString(path))
+		name := C.GoString(setting)
+		variable, ok := settings[name]
+		if !ok {
+			return fmt.Errorf("setting %q: want %s", name, strings.Join(slices.Sorted(maps.Keys(settings)), " or "))
+		}
+		return os.Setenv(variable, C.GoString(value))
 	})
 }
 

@@ -49,13 +49,32 @@ func optionsOf(o *C.spmm_options) (out spmm.Options, err error) {
 			return out, fmt.Errorf("the precision: %w", err)
 		}
 	}
+	switch o.quantise {
+	case C.SPMM_DEFAULT:
+	case C.SPMM_S8:
+		out.Quantise = dtype.S8
+	case C.SPMM_E4M3:
+		out.Quantise = dtype.E4M3
+	default:
+		return out, fmt.Errorf("values to quantise to type %d: want SPMM_S8 or SPMM_E4M3", o.quantise)
+	}
 	if o.reserved != 0 {
 		return out, errors.New("a reserved field of the options is not 0")
 	}
-	out.Cols, out.Memory = int(o.n), int64(o.memory)
+	if out.From, err = placementOf(o.from); err != nil {
+		return out, err
+	}
+	if o.split < 0 || o.split > C.SPMM_SPLIT_ROWS {
+		return out, fmt.Errorf("split %d: want SPMM_SPLIT_AUTO, SPMM_SPLIT_COLUMNS or SPMM_SPLIT_ROWS", o.split)
+	}
+	out.Split = [...]spmm.Split{spmm.AutoSplit, spmm.ByColumns, spmm.ByRows}[o.split]
+	out.Cols, out.Memory, out.Uses = int(o.n), int64(o.memory), int(o.uses)
 	out.Transpose, out.Right, out.Tune = o.transpose != 0, o.right != 0, o.tune != 0
 	if o.format != nil {
 		out.Format = C.GoString(o.format)
+	}
+	if o.variant != nil {
+		out.Variant = C.GoString(o.variant)
 	}
 	if o.reproducible != 0 {
 		out.Mode, out.P = spmm.Reproducible, int(o.reproducible)
@@ -63,14 +82,32 @@ func optionsOf(o *C.spmm_options) (out spmm.Options, err error) {
 	return out, nil
 }
 
-// csrOf returns a sparse matrix, in memory of the program's while it prepares.
-func csrOf(a *C.spmm_csr) (formats.Encoded, error) {
+// placementOf returns where B lies on several devices.
+func placementOf(p C.int32_t) (spmm.Placement, error) {
+	switch {
+	case p < 0:
+		return 0, fmt.Errorf("B from %d: want SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS or SPMM_AT + i",
+			p)
+	case p >= C.SPMM_AT:
+		return spmm.On(int(p - C.SPMM_AT)), nil
+	}
+	return [...]spmm.Placement{spmm.InPlace, spmm.Replicated, spmm.InColumns, spmm.InRows}[p], nil
+}
+
+// csrOf returns a sparse matrix, in memory of the program's while it prepares, or copied from the device's.
+func csrOf(d *spmm.Device, a *C.spmm_csr) (formats.Encoded, error) {
 	if a == nil {
 		return nil, errMissing
 	}
 	for _, n := range []C.int64_t{a.rows, a.cols, a.nnz} {
 		if n < 0 || n > math.MaxInt64/16 || (n > math.MaxInt32 && n != a.nnz) {
 			return nil, fmt.Errorf("a matrix of %d×%d with %d entries: rows and columns are 0 to 2³¹−1", a.rows, a.cols, a.nnz)
+		}
+	}
+	if a.in_device != 0 {
+		var err error
+		if a, err = fromDevice(d, *a); err != nil {
+			return nil, err
 		}
 	}
 	switch a._type {
@@ -85,6 +122,47 @@ func csrOf(a *C.spmm_csr) (formats.Encoded, error) {
 	}
 	_, err := typeOf(a._type)
 	return nil, err
+}
+
+// fromDevice returns a matrix with its arrays copied to memory of Go's.
+func fromDevice(d *spmm.Device, a C.spmm_csr) (*C.spmm_csr, error) {
+	t, err := typeOf(a._type)
+	if err != nil {
+		return nil, err
+	}
+	lines := a.rows
+	if a.by_columns != 0 {
+		lines = a.cols
+	}
+	for _, x := range []struct {
+		at   *unsafe.Pointer
+		n    C.int64_t
+		size int
+		what string
+	}{
+		{&a.row_ptr, lines + 1, indexSize(a.row_ptr_type), "offsets"},
+		{&a.col_idx, a.nnz, indexSize(a.col_idx_type), "indices"},
+		{&a.values, a.nnz, t.Size(), "values"},
+	} {
+		if x.n == 0 || *x.at == nil {
+			continue
+		}
+		words := make([]uint64, (int(x.n)*x.size+7)/8)
+		to := unsafe.Pointer(&words[0])
+		if err := spmm.ReadMemory(current(), d, uintptr(*x.at), bytesAt(to, int(x.n)*x.size)); err != nil {
+			return nil, fmt.Errorf("the %s: %w", x.what, err)
+		}
+		*x.at = to
+	}
+	return &a, nil
+}
+
+// indexSize returns the bytes of an index; indices refuses other types.
+func indexSize(t C.int32_t) int {
+	if t == C.SPMM_I32 {
+		return 4
+	}
+	return 8
 }
 
 func sparse[T formats.Value](a *C.spmm_csr) (formats.Encoded, error) {

@@ -30,9 +30,7 @@ type plan struct {
 	mu    sync.Mutex // of calls, whose tensors are moved
 	calls [32]call
 	next  int
-
-	values   spmm.Operand // of the last EnqueueValues
-	valuesAs place
+	last  int
 }
 
 func (p *plan) close() error { return p.Plan.Close() }
@@ -49,11 +47,15 @@ func (p *plan) info() any {
 //export go_plan_csr
 func go_plan_csr(d C.spmm_device, a *C.spmm_csr, o *C.spmm_options, out *C.spmm_plan) C.int {
 	return try(func() error {
-		m, err := csrOf(a)
+		dev, err := get[*device](d.id, "device")
+		if err != nil {
+			return err
+		}
+		m, err := csrOf(dev.Device, a)
 		if err != nil {
 			return fmt.Errorf("matrix A: %w", err)
 		}
-		return prepare(d, m, o, out)
+		return prepare(dev.Device, m, o, out)
 	})
 }
 
@@ -61,19 +63,19 @@ func go_plan_csr(d C.spmm_device, a *C.spmm_csr, o *C.spmm_options, out *C.spmm_
 func go_plan_dense(d C.spmm_device, rows, cols C.int64_t, a *C.spmm_dense, dropZeros C.int32_t, o *C.spmm_options,
 	out *C.spmm_plan) C.int {
 	return try(func() error {
+		dev, err := get[*device](d.id, "device")
+		if err != nil {
+			return err
+		}
 		b, err := bytesOf(a, int(rows), int(cols))
 		if err != nil {
 			return fmt.Errorf("matrix A: %w", err)
 		}
-		return prepare(d, denseOf(b, dropZeros != 0), o, out)
+		return prepare(dev.Device, denseOf(b, dropZeros != 0), o, out)
 	})
 }
 
-func prepare(d C.spmm_device, a formats.Encoded, o *C.spmm_options, out *C.spmm_plan) error {
-	dev, err := get[*device](d.id, "device")
-	if err != nil {
-		return err
-	}
+func prepare(dev *spmm.Device, a formats.Encoded, o *C.spmm_options, out *C.spmm_plan) error {
 	opt, err := optionsOf(o)
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func prepare(d C.spmm_device, a formats.Encoded, o *C.spmm_options, out *C.spmm_
 		return errMissing
 	}
 	begun := time.Now()
-	p, err := spmm.Prepare(current(), dev.Device, a, opt)
+	p, err := spmm.Prepare(current(), dev, a, opt)
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func prepare(d C.spmm_device, a formats.Encoded, o *C.spmm_options, out *C.spmm_
 		rows, cols = cols, rows
 	}
 	out.id = open.put(&plan{
-		Plan: p, dev: dev.Device, right: opt.Right, m: rows, k: cols, nnz: a.NNZ(), prepared: time.Since(begun),
+		Plan: p, dev: dev, right: opt.Right, m: rows, k: cols, nnz: a.NNZ(), prepared: time.Since(begun),
 	})
 	return nil
 }

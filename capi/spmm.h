@@ -43,18 +43,21 @@ typedef enum {
 	SPMM_FORKED         /* the process was forked after the library was loaded */
 } spmm_status;
 
-/* Element types. TF32 is a precision only, I32 and I64 are types of indices. */
-typedef enum { SPMM_DEFAULT, SPMM_F16, SPMM_BF16, SPMM_F32, SPMM_F64, SPMM_TF32, SPMM_I32, SPMM_I64 } spmm_type;
+/* Element types. TF32 is a precision only, I32 and I64 are types of indices, S8 and E4M3 those of quantised values. */
+typedef enum {
+	SPMM_DEFAULT, SPMM_F16, SPMM_BF16, SPMM_F32, SPMM_F64, SPMM_TF32, SPMM_I32, SPMM_I64, SPMM_S8, SPMM_E4M3
+} spmm_type;
 
-/* A sparse matrix in the host's memory in CSR, which is copied: columns of a row strictly ascending, unless it is
- * unsorted. With by_columns it is in CSC: row_ptr has cols + 1 offsets and col_idx has rows. */
+/* A sparse matrix in CSR, which is copied: columns of a row strictly ascending, unless it is unsorted. With by_columns
+ * it is in CSC: row_ptr has cols + 1 offsets and col_idx has rows. */
 typedef struct {
 	int64_t rows, cols, nnz;
 	const void *row_ptr, *col_idx, *values;
 	int32_t row_ptr_type, col_idx_type; /* SPMM_I32 or SPMM_I64 */
 	int32_t type;                       /* of values: SPMM_F16, BF16, F32 or F64 */
 	int32_t by_columns;
-	int32_t unsorted; /* columns come in any order and several times: they are sorted and summed (CSR only) */
+	int32_t unsorted;  /* columns come in any order and several times: they are sorted and summed (CSR only) */
+	int32_t in_device; /* the arrays are in the memory of the plan's CUDA device, and what writes them is done */
 } spmm_csr;
 
 /* A dense matrix: element (i, j) is data[i*ld + j], or data[j*ld + i] if it is column-major. */
@@ -65,16 +68,25 @@ typedef struct {
 	int32_t column_major;
 } spmm_dense;
 
+/* How several devices share a product, and where B lies before it; AT + i: on device i of them. */
+enum { SPMM_SPLIT_AUTO, SPMM_SPLIT_COLUMNS, SPMM_SPLIT_ROWS };
+enum { SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS, SPMM_AT };
+
 /* How a matrix is prepared. All zeros choose everything. */
 typedef struct {
 	const char *format;   /* NULL: the one that is predicted to be the fastest */
+	const char *variant;  /* NULL, or a kernel of the format */
 	int32_t precision;    /* SPMM_DEFAULT: the type of the values */
+	int32_t quantise;     /* SPMM_DEFAULT: not; SPMM_S8, SPMM_E4M3: values of 8 bits with scales */
 	int32_t transpose;    /* multiply by the transpose */
 	int32_t right;        /* C = B·A */
 	int32_t reproducible; /* 0: fast; 15, 23, 31, 47: the same bits on every device; -1: the least that loses nothing */
 	int32_t tune;         /* measure formats */
+	int32_t split;        /* SPMM_SPLIT_… */
+	int32_t from;         /* where B lies on several devices, if not where the split needs it */
 	int32_t reserved;     /* 0 */
 	int64_t n;            /* columns of B (rows, with right) to choose for; 0: 128 */
+	int64_t uses;         /* about how many products there will be, to weigh the time to pack; 0: unknown */
 	int64_t memory;       /* bytes of the device that may be used; 0: all */
 } spmm_options;
 
@@ -87,15 +99,24 @@ typedef struct {
 	int32_t reserved;     /* 0 */
 } spmm_epilogue;
 
+/* The results of a sampled product, one for each entry of A in the order in which they were given. */
+typedef struct {
+	void *results;
+	const void *scale; /* numbers that they are multiplied by; NULL: none */
+	int32_t type, scale_type;
+	int32_t softmax;   /* then the softmax of each row, of a matrix that was given by rows */
+	int32_t reserved;  /* 0 */
+} spmm_sampled;
+
 /* The message of the thread's last call that failed; "" if there is none. It is valid until the next one fails. */
 const char *spmm_last_error(void);
 /* SPMM_ABI of the library that is loaded. */
 int spmm_abi(void);
 /* Ends all calls in progress, of all threads: SPMM_CANCELLED. */
 void spmm_cancel(void);
-/* The folder that keeps measured rates, in place of the user's cache folder or SPMM_CACHE. Before the first
- * device. */
-spmm_status spmm_cache_folder(const char *path);
+/* Sets something before the first device: "cache_folder", which keeps measured rates, in place of the user's cache
+ * folder or SPMM_CACHE; "cuda_library", the driver's file, in place of libcuda.so.1 or SPMM_CUDA_LIBRARY. */
+spmm_status spmm_set(const char *setting, const char *value);
 
 /* Opens "auto", "cuda", "cuda:1", "vulkan", "cpu"; a list or "cuda:all" opens several devices that multiply
  * together. */
@@ -121,8 +142,8 @@ spmm_status spmm_plan_multiply(spmm_plan plan, int64_t n, double alpha, const sp
                                const spmm_dense *c, const spmm_epilogue *epilogue);
 /* The same for B and C in the memory of a CUDA device, in order with the work of a CUstream; 0 is the default
  * stream. It returns when the product is submitted, waits for nothing and records no event, and is legal while the
- * stream captures a graph. Work in two streams is in no order but the caller's. Memory must be at multiples of 4
- * bytes. */
+ * stream captures a graph. Work in two streams is in no order but the caller's. What is written must be at multiples
+ * of 4 bytes, what is read at those of its elements. */
 spmm_status spmm_plan_enqueue(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b,
                               double beta, const spmm_dense *c, const spmm_epilogue *epilogue);
 /* Loads the kernels and allocates the workspace of that product, and multiplies nothing: before a capture. */
@@ -132,6 +153,14 @@ spmm_status spmm_plan_ready(spmm_plan plan, uint64_t stream, int64_t n, double a
  * CUDA device's in order with a stream. The first call finds the entries' places, and waits. */
 spmm_status spmm_plan_set_values(spmm_plan plan, int64_t nnz, const void *values, int32_t type);
 spmm_status spmm_plan_enqueue_values(spmm_plan plan, uint64_t stream, int64_t nnz, const void *values, int32_t type);
+/* S = pattern ⊙ (X·Yᵀ): for each entry (i, j) of A the dot product of row i of X and row j of Y, in the host's memory.
+ * X has a row for each row of A, Y for each column (of the transpose, with transpose), and both have n columns. With
+ * C = A·B, X = ∂C and Y = B give the gradient of A's values. */
+spmm_status spmm_plan_sample(spmm_plan plan, int64_t n, const spmm_dense *x, const spmm_dense *y,
+                             const spmm_sampled *s);
+/* The same in the memory of a CUDA device, in order with a stream. The first copies the pattern, and waits. */
+spmm_status spmm_plan_enqueue_sample(spmm_plan plan, uint64_t stream, int64_t n, const spmm_dense *x,
+                                     const spmm_dense *y, const spmm_sampled *s);
 
 /* A dense matrix on any device, with undefined contents. */
 spmm_status spmm_tensor_new(spmm_device device, int64_t rows, int64_t cols, int32_t type, int32_t column_major,

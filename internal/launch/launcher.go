@@ -73,6 +73,15 @@ func (s *Shared) Make(d *device.Device, bytes int64) (err error) {
 	return nil
 }
 
+// Replace makes a larger buffer if it is needed, and returns the one before, which launches may still use.
+func (s *Shared) Replace(d *device.Device, bytes int64) (old backend.Buffer, err error) {
+	if s.Buffer == nil || s.size >= bytes {
+		return nil, s.Make(d, bytes)
+	}
+	old, s.Buffer, s.size = s.Buffer, nil, 0
+	return old, s.Make(d, bytes)
+}
+
 func (s *Shared) close() {
 	if s.Buffer != nil {
 		s.Buffer.Close()

@@ -44,6 +44,7 @@ type Matrix interface {
 	Enqueue(stream uintptr, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	Ready(stream uintptr, alpha float64, b tensor.Operand, beta float64, c tensor.Operand, e launch.Epilogue) error
 	EnqueueValues(stream uintptr, v tensor.Operand) error
+	EnqueueSample(stream uintptr, q plan.Sampled) error
 	SetValues(ctx context.Context, v tensor.Operand) error
 	SetHostValues(ctx context.Context, v values.Host) error
 	Attainable(ctx context.Context, n int, out dtype.Type, e launch.Epilogue) (api.Bound, error)

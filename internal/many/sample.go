@@ -23,3 +23,6 @@ func (g *Plan) Sample(context.Context, plan.Sampled) (api.Timing, error) {
 func (g *Plan) StartSample(context.Context, plan.Sampled) (backend.Pending, error) {
 	return nil, errSample
 }
+
+// EnqueueSample refuses, as Sample does.
+func (g *Plan) EnqueueSample(uintptr, plan.Sampled) error { return errSample }

@@ -33,7 +33,7 @@ func (p *Plan) Sample(ctx context.Context, q Sampled) (api.Timing, error) {
 // RepeatSample is Sample a number of times back to back: it serves to measure.
 func (p *Plan) RepeatSample(ctx context.Context, times int, q Sampled) (api.Timing, error) {
 	var t backend.Timing
-	err := p.sample(ctx, q, func(launches []backend.Launch) (err error) {
+	err := p.sample(ctx, q, scanned(ctx), func(launches []backend.Launch) (err error) {
 		t, err = p.dev.Run(ctx, slices.Repeat(launches, times)...)
 		return err
 	})
@@ -42,15 +42,47 @@ func (p *Plan) RepeatSample(ctx context.Context, times int, q Sampled) (api.Timi
 
 // StartSample is Sample without the wait.
 func (p *Plan) StartSample(ctx context.Context, q Sampled) (started backend.Pending, err error) {
-	err = p.sample(ctx, q, func(launches []backend.Launch) (err error) {
+	err = p.sample(ctx, q, scanned(ctx), func(launches []backend.Launch) (err error) {
 		started, err = p.dev.Start(ctx, launches...)
 		return err
 	})
 	return started, err
 }
 
-// sample has the launches of a sampled product submitted.
-func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Launch) error) error {
+// EnqueueSample is Sample in a stream of the program's. The first call of any of them copies the pattern, which waits.
+func (p *Plan) EnqueueSample(stream uintptr, q Sampled) error {
+	s, err := p.streamer()
+	if err != nil {
+		return err
+	}
+	compose := func(x *sddmm.Sampler, o sddmm.Operands) ([]backend.Launch, error) {
+		if x.Scans() {
+			return nil, fmt.Errorf("AutoP finds the precision of a sampled product on the host: prepare with a fixed P: %w",
+				backend.ErrUnsupported)
+		}
+		return x.LaunchesIn(stream, o)
+	}
+	return p.sample(context.Background(), q, compose, func(launches []backend.Launch) error {
+		return p.submit(s, stream, launches)
+	})
+}
+
+// composer composes the launches of a sampled product.
+type composer func(*sddmm.Sampler, sddmm.Operands) ([]backend.Launch, error)
+
+// scanned finds the precision first that X and Y need, where it was not given.
+func scanned(ctx context.Context) composer {
+	return func(s *sddmm.Sampler, o sddmm.Operands) ([]backend.Launch, error) {
+		if err := s.Scan(ctx, o); err != nil {
+			return nil, err
+		}
+		return s.Launches(o)
+	}
+}
+
+// sample has the launches of a sampled product composed and submitted.
+func (p *Plan) sample(ctx context.Context, q Sampled, compose composer,
+	submit func([]backend.Launch) error) error {
 	o, err := q.operands()
 	if err != nil {
 		return err
@@ -65,10 +97,7 @@ func (p *Plan) sample(ctx context.Context, q Sampled, submit func([]backend.Laun
 	}
 	defer o.Release()
 	p.lastSampled = true
-	if err := p.sampler.Scan(ctx, o); err != nil {
-		return err
-	}
-	launches, err := p.sampler.Launches(o)
+	launches, err := compose(p.sampler, o)
 	if err != nil {
 		return err
 	}

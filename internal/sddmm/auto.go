@@ -24,6 +24,9 @@ func (s *Sampler) Reproduced() (rfx.P, bool) {
 	return s.p, s.auto.lossless
 }
 
+// Scans tells whether the precision is found anew for each product.
+func (s *Sampler) Scans() bool { return s.auto != nil }
+
 // Scan finds the precision that X and Y need, where it was not given. It waits for the device.
 func (s *Sampler) Scan(ctx context.Context, o Operands) error {
 	if s.auto == nil {
@@ -32,10 +35,10 @@ func (s *Sampler) Scan(ctx context.Context, o Operands) error {
 	rows := make([]rfx.Range, o.X.Rows+o.Y.Rows)
 	if len(rows) > 0 && s.entries > 0 {
 		s.p = rfx.P47
-		c := composer{Sampler: s}
-		x, ldx := c.matrix(o.X, &s.x)
-		y, ldy := c.matrix(o.Y, &s.y)
-		to := c.vector(o.S, &s.s, false) // not written
+		c := composer{Sampler: s, staging: s.own}
+		x, ldx := c.matrix(o.X, &s.own.x)
+		y, ldy := c.matrix(o.Y, &s.own.y)
+		to := c.vector(o.S, &s.own.s, false) // not written
 		if c.err == nil {
 			c.reproducible(o, 0, x, ldx, y, ldy, s.rows, to)
 		}
@@ -45,7 +48,7 @@ func (s *Sampler) Scan(ctx context.Context, o Operands) error {
 		if _, err := s.dev.Run(ctx, c.launches...); err != nil {
 			return err
 		}
-		if err := s.ranges.Buffer.Read(ctx, 0, backend.Bytes(rows)); err != nil {
+		if err := s.own.ranges.Buffer.Read(ctx, 0, backend.Bytes(rows)); err != nil {
 			return err
 		}
 	}

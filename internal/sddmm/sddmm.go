@@ -1,7 +1,8 @@
 // Package sddmm samples products of tensors at the entries of a pattern on their device.
 //
 // A Sampler keeps the rows and columns of the entries, and the staging buffers of operands that the kernel does not
-// take as they lie, which kernel densecopy fills. In reproducible mode its kernel is sddmmrfx.
+// take as they lie, which kernel densecopy fills: a set for each stream of the program's, so that products in two
+// streams run side by side. In reproducible mode its kernel is sddmmrfx.
 package sddmm
 
 import (
@@ -36,8 +37,59 @@ type Sampler struct {
 	spans      backend.Buffer // where the entries of each row are, for kernel softmax
 	longs      softmax.Op     // how many of them are long
 
-	x, y, scale, s launch.Shared // staging
+	own     *staging
+	streams map[uintptr]*staging
+}
+
+// staging is the buffers that sampled products share.
+type staging struct {
+	x, y, scale, s launch.Shared
 	ranges         launch.Shared // in reproducible mode: of X's rows and Y's
+	keeps          bool          // buffers that are replaced are kept, for launches that may still run or be captured
+	old            []backend.Buffer
+}
+
+func newStaging(keeps bool) *staging {
+	return &staging{
+		x: launch.Shared{What: "staging of X"}, y: launch.Shared{What: "staging of Y"},
+		scale: launch.Shared{What: "staging of the scale"}, s: launch.Shared{What: "staging of S"},
+		ranges: launch.Shared{What: "ranges of the rows of X and Y"}, keeps: keeps,
+	}
+}
+
+// make makes a buffer at least that large.
+func (g *staging) make(d *device.Device, s *launch.Shared, bytes int64) error {
+	if !g.keeps {
+		return s.Make(d, bytes)
+	}
+	old, err := s.Replace(d, bytes)
+	if old != nil {
+		g.old = append(g.old, old)
+	}
+	return err
+}
+
+func (g *staging) close() error {
+	var errs []error
+	for _, b := range []*launch.Shared{&g.x, &g.y, &g.scale, &g.s, &g.ranges} {
+		if b.Buffer != nil {
+			errs = append(errs, b.Buffer.Close())
+		}
+	}
+	for _, b := range g.old {
+		errs = append(errs, b.Close())
+	}
+	return cmp.Or(errs...)
+}
+
+// in returns the staging of a stream.
+func (s *Sampler) in(stream uintptr) *staging {
+	g := s.streams[stream]
+	if g == nil {
+		g = newStaging(true)
+		s.streams[stream] = g
+	}
+	return g
 }
 
 // New copies the rows and columns of the entries to a device, for X and Y of a type, in fast mode (p = 0) or in fixed
@@ -48,10 +100,8 @@ func New(ctx context.Context, d *device.Device, t dtype.Type, p rfx.P, rows, col
 		return nil, err
 	}
 	s := &Sampler{
-		dev: d, v: v, elem: t.Storage(), p: p, entries: int64(len(rows)), x: launch.Shared{What: "staging of X"},
-		ranges: launch.Shared{What: "ranges of the rows of X and Y"},
-		y:      launch.Shared{What: "staging of Y"}, scale: launch.Shared{What: "staging of the scale"},
-		s: launch.Shared{What: "staging of S"},
+		dev: d, v: v, elem: t.Storage(), p: p, entries: int64(len(rows)), own: newStaging(false),
+		streams: map[uintptr]*staging{},
 	}
 	if p == work.AutoP {
 		s.auto = &auto{}
@@ -80,11 +130,9 @@ func variant(d *device.Device, t dtype.Type, p rfx.P) (*spec.Variant, error) {
 
 // Close frees what the sampler holds on the device.
 func (s *Sampler) Close() error {
-	errs := []error{s.rows.Close(), s.cols.Close(), s.spans.Close()}
-	for _, b := range []*launch.Shared{&s.x, &s.y, &s.scale, &s.s, &s.ranges} {
-		if b.Buffer != nil {
-			errs = append(errs, b.Buffer.Close())
-		}
+	errs := []error{s.rows.Close(), s.cols.Close(), s.spans.Close(), s.own.close()}
+	for _, g := range s.streams {
+		errs = append(errs, g.close())
 	}
 	return cmp.Or(errs...)
 }
@@ -147,6 +195,9 @@ func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
 				entries, entries)
 		}
 	}
+	if err := o.S.Odd(); err != nil {
+		return err
+	}
 	for _, t := range []*tensor.Tensor{o.X, o.Y, o.Scale} {
 		if t != nil && (t == o.S || t.Overlaps(o.S)) {
 			return errors.New("S and another operand lie in the same memory: S is written while the others are read")
@@ -169,18 +220,25 @@ func (s *Sampler) Direct(o Operands) error {
 func (s *Sampler) takes(l tensor.Layout) bool { return !l.Loose && !l.ColMajor && l.Type == s.elem }
 
 // Launches returns the launches of a sampled product whose operands were checked and are used.
-func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) {
+func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) { return s.compose(o, s.own) }
+
+// LaunchesIn returns those for a stream of the program's, which hold as long as the sampler and the tensors are open.
+func (s *Sampler) LaunchesIn(stream uintptr, o Operands) ([]backend.Launch, error) {
+	return s.compose(o, s.in(stream))
+}
+
+func (s *Sampler) compose(o Operands, g *staging) ([]backend.Launch, error) {
 	if s.entries == 0 {
 		return nil, nil
 	}
-	c := composer{Sampler: s}
-	x, ldx := c.matrix(o.X, &s.x)
-	y, ldy := c.matrix(o.Y, &s.y)
+	c := composer{Sampler: s, staging: g}
+	x, ldx := c.matrix(o.X, &g.x)
+	y, ldy := c.matrix(o.Y, &g.y)
 	scale := s.rows // not read
 	if o.Scale != nil {
-		scale = c.vector(o.Scale, &s.scale, true)
+		scale = c.vector(o.Scale, &g.scale, true)
 	}
-	to := c.vector(o.S, &s.s, false)
+	to := c.vector(o.S, &g.s, false)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -202,6 +260,7 @@ func (s *Sampler) Launches(o Operands) ([]backend.Launch, error) {
 // composer collects launches until the first error.
 type composer struct {
 	*Sampler
+	staging  *staging
 	launches []backend.Launch
 	err      error
 }
@@ -219,17 +278,17 @@ func (c *composer) reproducible(o Operands, entries int64, x backend.Buffer, ldx
 	scale, to backend.Buffer) {
 	op := sddmmrfx.Op{Entries: entries, M: o.X.Rows, N: o.Y.Rows, K: o.X.Cols, Type: c.elem, LDX: ldx, LDY: ldy, P: c.p,
 		Scaled: o.Scale != nil, Most: c.dev.Limit()}
-	c.err = c.ranges.Make(c.dev, 4*op.Words(c.v))
+	c.err = c.staging.make(c.dev, &c.staging.ranges, 4*op.Words(c.v))
 	if errors.Is(c.err, backend.ErrOutOfMemory) { // without integers of rows
 		op.Most = 0
-		c.err = c.ranges.Make(c.dev, 4*op.Words(c.v))
+		c.err = c.staging.make(c.dev, &c.staging.ranges, 4*op.Words(c.v))
 	}
 	if c.err != nil {
 		return
 	}
 	l, err := sddmmrfx.Launch(c.v, op)
 	if c.err = err; err == nil {
-		c.add(sddmmrfx.Program, []backend.Buffer{c.rows, c.cols, x, y, scale, c.ranges.Buffer, to}, l)
+		c.add(sddmmrfx.Program, []backend.Buffer{c.rows, c.cols, x, y, scale, c.staging.ranges.Buffer, to}, l)
 	}
 }
 
@@ -246,33 +305,35 @@ func (c *composer) softmax(s backend.Buffer) {
 }
 
 // matrix returns the buffer in which the kernel finds X or Y, and the distance of its rows.
-func (c *composer) matrix(t *tensor.Tensor, staging *launch.Shared) (backend.Buffer, int) {
+func (c *composer) matrix(t *tensor.Tensor, staged *launch.Shared) (backend.Buffer, int) {
 	from := t.BlockLayout(0, 0)
 	if c.takes(from) || c.err != nil {
 		return t.Block(0, 0), from.LD
 	}
 	to := tensor.NewLayout(from.Rows, from.Cols, c.elem, false)
-	if c.err = staging.Make(c.dev, max(16, to.Size())); c.err == nil && from.Rows > 0 && from.Cols > 0 {
-		c.copy(t.Block(0, 0), staging.Buffer, densecopy.Op{Rows: from.Rows, Cols: from.Cols, Alpha: 1,
-			Src: densecopy.Layout{Type: from.Type, LD: from.LD, ColMajor: from.ColMajor},
+	c.err = c.staging.make(c.dev, staged, max(16, to.Size()))
+	if c.err == nil && from.Rows > 0 && from.Cols > 0 {
+		c.copy(t.Block(0, 0), staged.Buffer, densecopy.Op{Rows: from.Rows, Cols: from.Cols, Alpha: 1,
+			Src: densecopy.Layout{Type: from.Type, LD: from.LD, First: from.First, ColMajor: from.ColMajor},
 			Dst: densecopy.Layout{Type: to.Type, LD: to.LD}})
 	}
-	return staging.Buffer, to.LD
+	return staged.Buffer, to.LD
 }
 
 // vector returns the buffer in which the kernel finds a vector side by side, in the type of sums. It is filled if the
 // vector is read.
-func (c *composer) vector(t *tensor.Tensor, staging *launch.Shared, read bool) backend.Buffer {
+func (c *composer) vector(t *tensor.Tensor, staged *launch.Shared, read bool) backend.Buffer {
 	sums := c.v.Sums()
 	if l := t.BlockLayout(0, 0); l.Type == sums && !l.Loose && apart(t) == 1 || c.err != nil {
 		return t.Block(0, 0)
 	}
-	c.err = staging.Make(c.dev, tensor.Up(c.entries, tensor.Align)*int64(sums.Size()))
+	c.err = c.staging.make(c.dev, staged, tensor.Up(c.entries, tensor.Align)*int64(sums.Size()))
 	if c.err == nil && read {
-		c.copy(t.Block(0, 0), staging.Buffer, densecopy.Op{Rows: int(c.entries), Cols: 1, Alpha: 1,
-			Src: densecopy.Layout{Type: t.Type, LD: apart(t)}, Dst: densecopy.Layout{Type: sums, LD: 1}})
+		c.copy(t.Block(0, 0), staged.Buffer, densecopy.Op{Rows: int(c.entries), Cols: 1, Alpha: 1,
+			Src: densecopy.Layout{Type: t.Type, LD: apart(t), First: t.BlockLayout(0, 0).First},
+			Dst: densecopy.Layout{Type: sums, LD: 1}})
 	}
-	return staging.Buffer
+	return staged.Buffer
 }
 
 // apart is how many elements lie from one element of a vector to the next.

@@ -8,23 +8,11 @@
 
 from ._lib import Cancelled, Closed, DeviceLost, Error, Unavailable, Unsupported, cancel
 from ._plan import Device, Plan, open, prepare
+from ._settings import set_cache_folder, set_cuda_library
+from ._tensor import Sequence, Tensor, run
 
 __version__ = "0.1.0"
 __all__ = [
-    "Cancelled", "Closed", "Device", "DeviceLost", "Error", "Plan", "Unavailable", "Unsupported", "cancel", "open",
-    "prepare", "set_cache_folder",
+    "Cancelled", "Closed", "Device", "DeviceLost", "Error", "Plan", "Sequence", "Tensor", "Unavailable", "Unsupported",
+    "cancel", "open", "prepare", "run", "set_cache_folder", "set_cuda_library",
 ]
-
-
-def set_cache_folder(path: str) -> None:
-    """Sets the folder that keeps measured rates, before a device is opened.
-
-    Parameters
-    ----------
-    path : str
-        It replaces the user's cache folder, and SPMM_CACHE, which Go reads when the process starts.
-    """
-    import os
-
-    from . import _lib
-    _lib.check(_lib.cache_folder(os.fsencode(path)))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes as ct
 import os
+import threading
+from typing import Any
 
 _path = os.environ.get("SPMM_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libspmm.so")
 lib = ct.CDLL(_path)  # releases Python's lock during calls
 
 ABI = 1
-DEFAULT, F16, BF16, F32, F64, TF32, I32, I64 = range(8)
+DEFAULT, F16, BF16, F32, F64, TF32, I32, I64, S8, E4M3 = range(10)
 
 _i32, _i64, _u64, _f64, _ptr = ct.c_int32, ct.c_int64, ct.c_uint64, ct.c_double, ct.c_void_p
 
@@ -20,6 +22,7 @@ class CSR(ct.Structure):
     _fields_ = [
         ("rows", _i64), ("cols", _i64), ("nnz", _i64), ("row_ptr", _ptr), ("col_idx", _ptr), ("values", _ptr),
         ("row_ptr_type", _i32), ("col_idx_type", _i32), ("type", _i32), ("by_columns", _i32), ("unsorted", _i32),
+        ("in_device", _i32),
     ]
 
 
@@ -32,9 +35,10 @@ class Dense(ct.Structure):
 class Options(ct.Structure):
     """spmm_options."""
 
-    _fields_ = [("format", ct.c_char_p)] + [
-        (n, _i32) for n in ("precision", "transpose", "right", "reproducible", "tune", "reserved")
-    ] + [("n", _i64), ("memory", _i64)]
+    _fields_ = [("format", ct.c_char_p), ("variant", ct.c_char_p)] + [
+        (n, _i32) for n in ("precision", "quantise", "transpose", "right", "reproducible", "tune", "split", "source",
+                            "reserved")
+    ] + [("n", _i64), ("uses", _i64), ("memory", _i64)]
 
 
 class Epilogue(ct.Structure):
@@ -43,7 +47,15 @@ class Epilogue(ct.Structure):
     _fields_ = [("bias", _ptr)] + [(n, _i32) for n in ("bias_type", "bias_of_rows", "activation", "reserved")]
 
 
-def _declare(name: str, *args):
+class Sampled(ct.Structure):
+    """spmm_sampled."""
+
+    _fields_ = [("results", _ptr), ("scale", _ptr)] + [
+        (n, _i32) for n in ("type", "scale_type", "softmax", "reserved")
+    ]
+
+
+def _declare(name: str, *args: Any) -> Any:
     f = getattr(lib, name)
     f.argtypes, f.restype = args, ct.c_int
     return f
@@ -51,7 +63,7 @@ def _declare(name: str, *args):
 
 _of = ct.POINTER
 _product = (_u64, _i64, _f64, _of(Dense), _f64, _of(Dense), _of(Epilogue))
-cache_folder = _declare("spmm_cache_folder", ct.c_char_p)
+setting = _declare("spmm_set", ct.c_char_p, ct.c_char_p)
 device_open = _declare("spmm_device_open", ct.c_char_p, _of(_u64))
 device_close = _declare("spmm_device_close", _u64)
 device_info = _declare("spmm_device_info", _u64, ct.c_char_p, _of(ct.c_size_t))
@@ -62,8 +74,20 @@ plan_info = _declare("spmm_plan_info", _u64, ct.c_char_p, _of(ct.c_size_t))
 plan_multiply = _declare("spmm_plan_multiply", *_product)
 plan_enqueue = _declare("spmm_plan_enqueue", _u64, *_product)
 plan_ready = _declare("spmm_plan_ready", _u64, *_product)
+plan_sample = _declare("spmm_plan_sample", _u64, _i64, _of(Dense), _of(Dense), _of(Sampled))
+plan_enqueue_sample = _declare("spmm_plan_enqueue_sample", _u64, _u64, _i64, _of(Dense), _of(Dense), _of(Sampled))
 plan_set_values = _declare("spmm_plan_set_values", _u64, _i64, _ptr, _i32)
 plan_enqueue_values = _declare("spmm_plan_enqueue_values", _u64, _u64, _i64, _ptr, _i32)
+_run = (_f64, _u64, _f64, _u64, _u64, _i32, _i32)
+tensor_new = _declare("spmm_tensor_new", _u64, _i64, _i64, _i32, _i32, _of(_u64))
+tensor_upload = _declare("spmm_tensor_upload", _u64, _of(Dense))
+tensor_download = _declare("spmm_tensor_download", _u64, _of(Dense))
+tensor_close = _declare("spmm_tensor_close", _u64)
+plan_run = _declare("spmm_plan_run", _u64, *_run)
+sequence_new = _declare("spmm_sequence_new", _u64, _of(_u64))
+sequence_add = _declare("spmm_sequence_add", _u64, _u64, *_run)
+sequence_run = _declare("spmm_sequence_run", _u64)
+sequence_close = _declare("spmm_sequence_close", _u64)
 last_error = lib.spmm_last_error
 last_error.argtypes, last_error.restype = [], ct.c_char_p
 cancel = lib.spmm_cancel
@@ -107,3 +131,32 @@ def check(status: int) -> None:
     """Raises the exception of a status, with the library's message."""
     if status:
         raise _errors.get(status, Error)(last_error().decode(errors="replace"))
+
+
+def interruptible(f: Any, *args: Any) -> None:
+    """Calls a function that may take long, and ends it on Ctrl-C.
+
+    Python calls the handlers of signals in the main thread, when that is not in the library: so another thread is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        check(f(*args))
+        return
+    errors: list = []
+
+    def call() -> None:
+        try:
+            check(f(*args))
+        except BaseException as e:  # noqa: B902: it is raised below
+            errors.append(e)
+
+    t = threading.Thread(target=call, name="spmm", daemon=True)
+    t.start()
+    try:
+        t.join()
+    except BaseException:
+        while t.is_alive():  # the call may not have begun
+            cancel()
+            t.join(0.01)
+        raise
+    if errors:
+        raise errors[0]

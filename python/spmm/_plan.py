@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ctypes as ct
+import functools
 import json
 import sys
 import threading
 import weakref
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 from . import _arrays, _lib, _sparse
 
-_byref = ct.byref
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "silu": 3}
+SPLITS = {"auto": 0, "columns": 1, "rows": 2}
+QUANTISED = {None: 0, "int8": _lib.S8, "float8_e4m3": _lib.E4M3}
+
+
+def _one_of(name: str, value: Any, values: dict) -> int:
+    if value not in values:
+        raise ValueError(f"{name}={value!r}: want one of {', '.join(repr(v) for v in values)}")
+    return values[value]
 
 
 def _info(f: Any, handle: int) -> dict:
@@ -96,6 +104,14 @@ def prepare(a: Any, device: Union[str, Device] = "auto", **options: Any) -> "Pla
         For a dense A: elements of at most this size become zeros; or this share of all, the smallest.
     keep_zeros : bool
         For a dense A: zeros are entries too.
+    variant : str, optional
+        A kernel of the format.
+    quantise : "int8" or "float8_e4m3", optional
+        Values of 8 bits, with a scale for each row and 128 columns.
+    split : "auto", "columns" or "rows"
+        How several devices share a product.
+    uses : int
+        About how many products there will be, to weigh the time that packing takes.
 
     Returns
     -------
@@ -123,6 +139,62 @@ def _closed(handle: int, waiting: list = []) -> None:  # noqa: B006: one list fo
         _lib.plan_close(waiting.pop())
 
 
+_LONG = 1 << 28  # multiplications, of a product that Ctrl-C should end
+
+
+def _call(f: Any, *args: Any) -> None:
+    _lib.check(f(*args))
+
+
+class _Kind:
+    """Products of PyTorch's tensors that lie as those of one before, which was checked."""
+
+    __slots__ = ("n", "device", "shape", "dtype", "inside", "make", "free")
+
+    def __init__(self, n: int, device: Optional[int], shape: tuple, dtype: Any, b: _lib.Dense, c: _lib.Dense,
+                 e: Optional[_lib.Epilogue]) -> None:
+        self.n, self.device, self.shape, self.dtype = n, device, shape, dtype
+        self.inside = 0 if device is None else 3  # bits of C's address inside a word, which kernels do not write
+        self.make = functools.partial(_Call, bytes(b), bytes(c), e and bytes(e))
+        self.free: list = []  # arguments that no thread uses now
+
+    def again(self, f: Any, handle: int, alpha: float, beta: float, b: Any, out: Any, bias: Any) -> Any:
+        """The product, or None if its operands must be copied."""
+        if out is None:
+            out = b.new_empty(self.shape, dtype=self.dtype)
+        at, to, over = b.data_ptr(), out.data_ptr(), 0 if bias is None else bias.data_ptr()
+        if to & self.inside:
+            return None
+        try:
+            call = self.free.pop()
+        except IndexError:
+            call = self.make()
+        call.b.data, call.c.data = at, to
+        if bias is not None:
+            call.e.bias = over
+        if self.device is None:
+            status = _lib.plan_multiply(handle, self.n, alpha, call.at_b, beta, call.at_c, call.at_e)
+        else:
+            s = _arrays.raw_stream(self.device)
+            status = f(handle, s, self.n, alpha, call.at_b, beta, call.at_c, call.at_e)
+        self.free.append(call)
+        if status:
+            _lib.check(status)
+        return out
+
+
+class _Call:
+    """The structures of a call, and pointers to them."""
+
+    __slots__ = ("b", "c", "e", "at_b", "at_c", "at_e")
+
+    def __init__(self, b: bytes, c: bytes, e: Optional[bytes]) -> None:
+        self.b, self.c = _lib.Dense.from_buffer_copy(b), _lib.Dense.from_buffer_copy(c)
+        self.e = None if e is None else _lib.Epilogue.from_buffer_copy(e)
+        self.at_b, self.at_c = ct.byref(self.b), ct.byref(self.c)
+        self.at_e = None if self.e is None else ct.byref(self.e)
+
+
 class Plan:
     """A sparse matrix that is ready to multiply; see `prepare`.
 
@@ -136,7 +208,9 @@ class Plan:
     def __init__(self, a: Any, device: Union[str, Device] = "auto", *, format: Optional[str] = None,
                  precision: Optional[str] = None, n: int = 0, transpose: bool = False, right: bool = False,
                  reproducible: Union[bool, int, str] = False, tune: bool = False, memory: int = 0,
-                 threshold: Optional[float] = None, prune: Optional[float] = None, keep_zeros: bool = False) -> None:
+                 threshold: Optional[float] = None, prune: Optional[float] = None, keep_zeros: bool = False,
+                 variant: Optional[str] = None, quantise: Optional[str] = None, split: str = "auto",
+                 uses: int = 0) -> None:
         if not hasattr(a, "shape"):
             import numpy
             a = numpy.asarray(a)
@@ -144,23 +218,25 @@ class Plan:
             raise ValueError(f"a matrix of shape {tuple(a.shape)}: want two dimensions")
         self.device = device if isinstance(device, Device) else open(device)
         p = {False: 0, True: 23, "auto": -1}.get(reproducible, reproducible)
-        o = _lib.Options(format=format.encode() if format else None,
-                         precision=_arrays.type_of(precision) if precision else 0, transpose=transpose, right=right,
-                         reproducible=p, tune=tune, n=n, memory=memory)
-        self._handle, self.nnz = _sparse.prepare(self.device.handle, a, o, threshold, prune, keep_zeros)
+        o = _lib.Options(format=format.encode() if format else None, variant=variant.encode() if variant else None,
+                         precision=_arrays.type_of(precision) if precision else 0,
+                         quantise=_one_of("quantise", quantise, QUANTISED), transpose=transpose, right=right,
+                         reproducible=p, tune=tune, split=_one_of("split", split, SPLITS), n=n, uses=uses,
+                         memory=memory)
+        self._handle, self.nnz = _sparse.prepare(self.device, a, o, threshold, prune, keep_zeros)
         self._finalizer = weakref.finalize(self, _closed, self._handle)
         self._a = a
-        self._options = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
+        self._options: Dict[str, Any] = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
                              reproducible=reproducible, tune=tune, memory=memory, threshold=threshold, prune=prune,
-                             keep_zeros=keep_zeros)
+                             keep_zeros=keep_zeros, variant=variant, quantise=quantise, split=split, uses=uses)
         rows, cols = (int(x) for x in a.shape)
         self.shape = (cols, rows) if transpose else (rows, cols)
         self.right = right
         self._in, self._out = self.shape if right else self.shape[::-1]
         if self.nnz is None:
             self.nnz = self.info["nnz"]
-        self._t: Optional[Plan] = None
-        self._kinds: dict = {}  # of products that need no check, see _again
+        self._t: Any = None  # a Plan or a proxy
+        self._kinds: Dict[tuple, _Kind] = {}
 
     @property
     def info(self) -> dict:
@@ -177,7 +253,8 @@ class Plan:
     def T(self) -> "Plan":
         """The plan of Aᵀ, which is prepared once, when it is asked for first."""
         if self._t is None:
-            t = Plan(self._a, self.device, **{**self._options, "transpose": not self._options["transpose"]})
+            options: Dict[str, Any] = {**self._options, "transpose": not self._options["transpose"]}
+            t = Plan(self._a, self.device, **options)
             t._t = weakref.proxy(self)
             if getattr(self, "_values", None) is not None:
                 t._set(self._values)
@@ -212,7 +289,7 @@ class Plan:
         ----------
         b : array
             B of K×n elements (n×K with right), or a vector of K. Memory of a CUDA device is used where it lies, unless
-            its rows and columns have gaps between elements, or it has 16 bits and begins inside a word of 4 bytes.
+            its rows and columns have gaps between elements.
         out : array, optional
             C, in the kind of memory that B is in.
         alpha, beta : float
@@ -237,21 +314,26 @@ class Plan:
         Parameters
         ----------
         b, out, bias, activation, dtype
-            As for the product; nothing is multiplied.
+            As for the product; nothing is multiplied. Memory of the host needs nothing.
         """
-        self._product(_lib.plan_ready, b, out, 1.0, 0.0, bias, activation, dtype)
+        if _arrays.view(b).device is not None:
+            self._product(_lib.plan_ready, b, out, 1.0, 0.0, bias, activation, dtype)
 
     def _product(self, f: Any, b: Any, out: Any, alpha: float, beta: float, bias: Any, activation: Optional[str],
                  dtype: Any) -> Any:
-        key = None
-        if bias is None and activation is None and beta == 0 and _arrays.is_torch(b) and b.is_cuda:
-            key = (b.shape, b.stride(), b.dtype, b.device, dtype)
-            if out is not None:
-                key += (out.shape, out.stride(), out.dtype, out.device) if _arrays.is_torch(out) else (type(out),)
-            if key in self._kinds:
-                result = self._again(f, self._kinds[key], alpha, b, out)
+        if out is None and beta != 0:
+            raise ValueError("beta needs out, to which it adds")
+        if _arrays.is_torch(b) and (out is None or _arrays.is_torch(out)) and (bias is None or _arrays.is_torch(bias)):
+            key: tuple = (b.shape, b.stride(), b.dtype, b.device, dtype, activation)
+            for t in (out, bias):
+                key += (None,) if t is None else (t.shape, t.stride(), t.dtype, t.device)
+            known = self._kinds.get(key)
+            if known is not None:
+                result = known.again(f, self._handle, alpha, beta, b, out, bias)
                 if result is not None:
                     return result
+        else:
+            key = ()
         x = _arrays.view(b)
         vector = len(x.shape) == 1
         if vector:
@@ -262,8 +344,6 @@ class Plan:
                              f"{tuple(x.owner.shape)}; want {want}")
         n = x.shape[0 if self.right else 1]
         shape = (n, self._out) if self.right else (self._out, n)
-        if out is None and beta != 0:
-            raise ValueError("beta needs out, to which it adds")
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r}: want 'relu', 'gelu' or 'silu'")
         if x.device is not None:
@@ -279,32 +359,20 @@ class Plan:
             raise ValueError(f"shapes do not fit: out has shape {tuple(y.shape)}; want {shape}")
         if y.device != x.device:
             raise ValueError("out must be in the memory that B is in")
-        dc, z = self._dense(y)
+        dc, z = self._dense(y, written=True)
         e, keep = self._epilogue(bias, activation, x)
+        call = _call
         if x.device is None:
-            _lib.check(_lib.plan_multiply(self._handle, n, alpha, ct.byref(db), beta, ct.byref(dc), e))
+            call = _lib.interruptible if self.nnz * n > _LONG else _call
+            call(_lib.plan_multiply, self._handle, n, alpha, ct.byref(db), beta, ct.byref(dc), e)
         else:
-            _lib.check(f(self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e))
+            call(f, self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e)
         if z.owner is not y.owner:
             _assign(y.owner, z.owner)
-        elif key is not None and x.owner is b:
+        elif key and call is _call and x.owner is b and (bias is None or keep[1].owner is bias):
             if len(self._kinds) >= 256:
                 self._kinds.clear()
-            self._kinds[key] = n, x.device, tuple(out.shape), out.dtype, db.ld, db.type, db.column_major, dc.ld, dc.type, \
-                dc.column_major
-        del keep
-        return out
-
-    def _again(self, f: Any, kind: tuple, alpha: float, b: Any, out: Any) -> Any:
-        """A product of tensors that lie as those of one before, which was checked; None if they must be copied."""
-        n, device, shape, dtype, ldb, tb, cb, ldc, tc, cc = kind
-        if out is None:
-            out = b.new_empty(shape, dtype=dtype)
-        at, to = b.data_ptr(), out.data_ptr()
-        if at % 4 or to % 4:
-            return None
-        db, dc = _lib.Dense(at, ldb, tb, cb), _lib.Dense(to, ldc, tc, cc)
-        _lib.check(f(self._handle, _arrays.raw_stream(device), n, alpha, _byref(db), 0.0, _byref(dc), None))
+            self._kinds[key] = _Kind(n, x.device, tuple(out.shape), out.dtype, db, dc, keep[0] if keep else None)
         return out
 
     def _matrix(self, v: _arrays.Array) -> _arrays.Array:
@@ -319,17 +387,14 @@ class Plan:
             raise ValueError(f"B is on cuda:{x.device}, and A on {self.device!r}: prepare A on 'cuda:{x.device}'")
 
     @staticmethod
-    def _dense(a: _arrays.Array) -> tuple:
+    def _dense(a: _arrays.Array, written: bool = False) -> tuple:
         """A matrix as the library takes it, and what owns its memory: a copy if it cannot be used as it lies."""
-        lies = _arrays.layout(a.shape, a.strides)
-        if lies is None or a.device is not None and a.address % 4 and 0 not in a.shape:
-            a = _arrays.contiguous(a)._replace(shape=a.shape, strides=(a.shape[1], 1))
-            lies = _arrays.layout(a.shape, a.strides)
-        return _lib.Dense(a.address, lies[0], a.type, lies[1]), a
+        a, ld, column_major = _arrays.lines(a, 4 if written and a.device is not None else 1)
+        return _lib.Dense(a.address, ld, a.type, column_major), a
 
     def _epilogue(self, bias: Any, activation: Optional[str], x: _arrays.Array) -> tuple:
         if bias is None and not ACTIVATIONS[activation]:
-            return None, None
+            return None, ()
         e = _lib.Epilogue(activation=ACTIVATIONS[activation])
         v = None
         if bias is not None:
@@ -338,10 +403,65 @@ class Plan:
                 raise ValueError("the bias must be in the memory that B is in")
             if v.shape != (self._out,):
                 raise ValueError(f"shapes do not fit: the bias has shape {tuple(v.shape)}; want ({self._out},)")
-            if v.strides[0] != 1 and self._out > 1 or v.device is not None and v.address % 4:
+            if v.strides[0] != 1 and self._out > 1:
                 v = _arrays.contiguous(v)
             e.bias, e.bias_type, e.bias_of_rows = v.address, v.type, not self.right
         return ct.byref(e), (e, v)
+
+    def sample(self, x: Any, y: Any, *, out: Any = None, scale: Any = None, softmax: bool = False) -> Any:
+        """Computes the entries of X·Yᵀ where A has some (SDDMM).
+
+        With C = A·B the gradient of A's values is that of X = ∂C and Y = B.
+
+        Parameters
+        ----------
+        x, y : array
+            X has a row for each row of A and Y one for each column, in the memory that products take B from.
+        out : array, optional
+            A contiguous vector for the results.
+        scale : array, optional
+            A vector of numbers that the results are multiplied by.
+        softmax : bool
+            Then take the softmax of each row of A, which was given by rows.
+
+        Returns
+        -------
+        array
+            A value for each entry, in the order of `set_values`.
+        """
+        u, v = _arrays.view(x), _arrays.view(y)
+        rows, cols = self.shape
+        if len(u.shape) != 2 or len(v.shape) != 2 or (u.shape[0], v.shape[0]) != (rows, cols) or \
+                u.shape[1] != v.shape[1]:
+            raise ValueError(f"shapes do not fit: A is {rows}×{cols}, X has shape {tuple(u.shape)} and Y "
+                             f"{tuple(v.shape)}; want {rows}×n and {cols}×n")
+        n = u.shape[1]
+        if out is None:
+            out = _arrays.empty(u, (self.nnz,), u.type)
+        vectors = [self._vector("out", out)] + ([] if scale is None else [self._vector("scale", scale)])
+        for a in [v, *vectors]:
+            if a.device != u.device:
+                raise ValueError("X, Y, out and scale must be in the same memory")
+        if u.device is not None:
+            self._check_device(u)
+        du, u = self._dense(u)
+        dv, v = self._dense(v)
+        s = _lib.Sampled(results=vectors[0].address, type=vectors[0].type, softmax=softmax)
+        if scale is not None:
+            s.scale, s.scale_type = vectors[1].address, vectors[1].type
+        if u.device is None:
+            _lib.interruptible(_lib.plan_sample, self._handle, n, ct.byref(du), ct.byref(dv), ct.byref(s))
+        else:
+            _lib.check(_lib.plan_enqueue_sample(self._handle, _arrays.stream(u), n, ct.byref(du), ct.byref(dv),
+                                                ct.byref(s)))
+        return out
+
+    def _vector(self, what: str, x: Any) -> _arrays.Array:
+        a = _arrays.view(x)
+        if a.shape != (self.nnz,) or self.nnz > 1 and a.strides != (1,):
+            raise ValueError(f"{what} of shape {tuple(a.shape)}: want {self.nnz} contiguous elements, one for each "
+                             "entry")
+        return a
 
     def set_values(self, values: Any) -> None:
         """Replaces the values of A's entries; the pattern stays.
@@ -373,6 +493,9 @@ class Plan:
         else:
             self._check_device(v)
             _lib.check(_lib.plan_enqueue_values(self._handle, _arrays.stream(v), v.shape[0], v.address, v.type))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a plan cannot be copied or pickled: prepare another one from the matrix")
 
     def __repr__(self) -> str:
         return f"<spmm.Plan {self.shape[0]}×{self.shape[1]}, {self.nnz} entries, on {self.device!r}>"

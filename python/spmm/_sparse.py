@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes as ct
+import sys
 from typing import Any, Optional
 
 from . import _arrays, _lib
 
 
-def prepare(device: int, a: Any, options: _lib.Options, threshold: Optional[float], prune: Optional[float],
+def prepare(device: Any, a: Any, options: _lib.Options, threshold: Optional[float], prune: Optional[float],
             keep_zeros: bool) -> tuple:
     """Prepares a matrix, and returns the plan's handle and the number of entries, None if that is dense."""
     if threshold is not None or prune is not None:
@@ -61,7 +62,7 @@ def _of_torch(a: Any) -> tuple:
     if layout == "sparse_csc":
         return a.shape, a.ccol_indices(), a.row_indices(), a.values(), True
     if layout == "sparse_bsr":
-        import scipy.sparse
+        import scipy.sparse  # type: ignore[import]
         arrays = (x.detach().cpu().numpy() for x in (a.values(), a.col_indices(), a.crow_indices()))
         return _of_scipy(scipy.sparse.bsr_matrix(tuple(arrays), shape=tuple(a.shape)))
     raise TypeError(f"a matrix of layout {a.layout}: want sparse_csr, sparse_csc, sparse_coo, sparse_bsr or strided")
@@ -79,25 +80,40 @@ def _of_scipy(a: Any) -> tuple:
 
 
 def _host(x: Any) -> _arrays.Array:
-    """A contiguous vector in the host's memory. Integers become float32 if they are values, see _csr."""
+    """A contiguous vector in the host's memory."""
     if _arrays.is_torch(x):
         return _arrays.view(x.detach().cpu().contiguous())
     import numpy
     return _arrays.view(numpy.ascontiguousarray(x))
 
 
-def _csr(device: int, options: _lib.Options, handle: ct.c_uint64, shape: tuple, ptr: Any, idx: Any, val: Any,
+def _in_device(x: Any) -> _arrays.Array:
+    """A contiguous vector in a CUDA device's memory."""
+    return _arrays.view(x.detach().contiguous())
+
+
+def _csr(device: Any, options: _lib.Options, handle: ct.c_uint64, shape: tuple, ptr: Any, idx: Any, val: Any,
          by_columns: bool) -> int:
     if not _arrays.is_torch(val) and val.dtype.kind in "biu":
         val = val.astype("float32")
-    p, i, v = _host(ptr), _host(idx), _host(val)
+    in_device = _arrays.is_torch(val) and val.is_cuda and val.device.index == device.cuda
+    p, i, v = (_in_device(x) if in_device else _host(x) for x in (ptr, idx, val))
+    for what, x in (("offsets", p), ("indices", i)):
+        if x.type not in (_lib.I32, _lib.I64):
+            raise TypeError(f"{what} of {x.owner.dtype}: want int32 or int64")
     a = _lib.CSR(rows=shape[0], cols=shape[1], nnz=v.shape[0], row_ptr=p.address, col_idx=i.address, values=v.address,
-                 row_ptr_type=p.type, col_idx_type=i.type, type=v.type, by_columns=by_columns)
-    _lib.check(_lib.plan_csr(device, ct.byref(a), ct.byref(options), ct.byref(handle)))
+                 row_ptr_type=p.type, col_idx_type=i.type, type=v.type, by_columns=by_columns, in_device=in_device)
+    lines = shape[1 if by_columns else 0]
+    if p.shape != (lines + 1,) or i.shape != v.shape:
+        raise ValueError(f"a matrix of {shape[0]}×{shape[1]} with {p.shape[0]} offsets, {i.shape[0]} indices and "
+                         f"{v.shape[0]} values: want {lines + 1} offsets, and an index for each value")
+    if in_device:
+        sys.modules["torch"].cuda.current_stream(val.device).synchronize()
+    _lib.interruptible(_lib.plan_csr, device.handle, ct.byref(a), ct.byref(options), ct.byref(handle))
     return v.shape[0]
 
 
-def _dense(device: int, options: _lib.Options, handle: ct.c_uint64, a: Any, keep_zeros: bool) -> None:
+def _dense(device: Any, options: _lib.Options, handle: ct.c_uint64, a: Any, keep_zeros: bool) -> None:
     if _arrays.is_torch(a):
         a = a.detach().cpu()
     elif _arrays.is_cupy(a):
@@ -105,9 +121,7 @@ def _dense(device: int, options: _lib.Options, handle: ct.c_uint64, a: Any, keep
     v = _arrays.view(a)
     if len(v.shape) != 2:
         raise ValueError(f"a matrix of shape {v.shape}: want two dimensions")
-    lies = _arrays.layout(v.shape, v.strides)
-    if lies is None:
-        v = _arrays.contiguous(v)
-        lies = _arrays.layout(v.shape, v.strides)
-    d = _lib.Dense(data=v.address, ld=lies[0], type=v.type, column_major=lies[1])
-    _lib.check(_lib.plan_dense(device, *v.shape, ct.byref(d), not keep_zeros, ct.byref(options), ct.byref(handle)))
+    v, ld, column_major = _arrays.lines(v)
+    d = _lib.Dense(data=v.address, ld=ld, type=v.type, column_major=column_major)
+    _lib.interruptible(_lib.plan_dense, device.handle, *v.shape, ct.byref(d), not keep_zeros, ct.byref(options),
+                       ct.byref(handle))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import weakref
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Dict, Optional, Union
 
 import torch
 from torch import nn
 
+from . import _lib
 from ._plan import Plan, prepare
 
-__all__ = ["Pattern", "SparseLinear", "mm", "sparsify"]
+__all__ = ["Pattern", "SparseLinear", "mm", "sample", "softmax", "sparsify"]
 
 
 class Pattern:
@@ -37,92 +40,174 @@ class Pattern:
         if rows:
             options.update(right=True, transpose=True)
         self.plan = prepare(a, device, **options)
-        self._back: Optional[Plan] = None
-        crow, col = a.crow_indices(), a.col_indices().long()
-        self.rows = torch.repeat_interleave(torch.arange(a.shape[0], device=crow.device), crow.diff())
-        self.cols = col
-        self._set: Any = (weakref.ref(a.values()), a.values()._version)
-        self._key = _register(self)
+        self._back: Any = None  # the plan of the transpose, once it is needed
+        self._has: list = [(weakref.ref(a.values()), a.values()._version), (_none, 0)]  # the plans' values
+        self._key = _register(self, self.shape, rows)
 
-    def set(self, values: torch.Tensor) -> None:
-        """Makes these the matrix's values, unless they are."""
-        was, version = self._set
-        if was() is values and version == values._version:
-            return
-        for plan in (self.plan, self._back):
-            if plan is not None:
-                plan._set(values)  # which keeps no reference to memory that may be a graph's
-        self._set = (weakref.ref(values), values._version)
+    def pattern(self) -> "Pattern":
+        """Itself; a layer has this method too."""
+        return self
 
-    def product(self, values: torch.Tensor, b: torch.Tensor, transpose: bool, **epilogue: Any) -> torch.Tensor:
-        """A·B with these values, or Aᵀ·B; B·Aᵀ or B·A by rows."""
+    def set(self, values: torch.Tensor, transpose: bool = False) -> Plan:
+        """Makes these the values of the matrix or its transpose, unless they are, and returns its plan."""
         if transpose and self._back is None:
-            self._back, self._set = self.plan.T, (_none, 0)
-        self.set(values)
-        return (self._back if transpose else self.plan)(b, **epilogue)
+            self._back = self.plan.T
+        plan = self._back if transpose else self.plan
+        was, version = self._has[transpose]
+        if was() is not values or version != values._version or _captured(values):
+            plan._set(values)  # which keeps no reference to memory that may be a graph's
+            self._has[transpose] = (weakref.ref(values), values._version)
+        return plan
 
-    def sddmm(self, g: torch.Tensor, b: torch.Tensor, step: int = 1 << 20) -> torch.Tensor:
-        """The entries of G·Bᵀ (by rows Gᵀ·B) where the pattern has some: some at a time, to bound the memory."""
-        if self.by_rows:
-            g, b = g.t(), b.t()
-        parts = [(g[self.rows[i:i + step]] * b[self.cols[i:i + step]]).sum(1) for i in range(0, len(self.rows), step)]
-        return torch.cat(parts) if parts else g.new_zeros(0)
+    def forget(self) -> None:
+        """Has the next products set their values, even those that look unchanged: for what wrote them by .data."""
+        self._has = [(_none, 0), (_none, 0)]
+
+    def product(self, values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor] = None,
+                transpose: bool = False) -> torch.Tensor:
+        """A·B with these values, or Aᵀ·B; B·Aᵀ or B·A by rows."""
+        plan = self.set(values, transpose)
+        return plan._product(_lib.plan_enqueue, b, None, 1.0, 0.0, bias, None, None)
+
+    def sampled(self, g: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """The entries of G·Bᵀ (by rows Gᵀ·B) where the pattern has some."""
+        out = g.new_empty(self.plan.nnz, dtype=dtype)
+        if self.by_rows:  # the plan's matrix is the transpose
+            g, b = b.t(), g.t()
+        return self.plan.sample(g, b, out=out)
 
 
 def _none() -> None:
     """A reference to nothing."""
 
 
-_patterns: "weakref.WeakValueDictionary[int, Pattern]" = weakref.WeakValueDictionary()
+def _captured(values: torch.Tensor) -> bool:
+    """Whether a CUDA graph is being captured in which the values may change from replay to replay."""
+    return values.requires_grad and values.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-def _register(p: Pattern) -> int:
-    key = max(_patterns, default=0) + 1
-    _patterns[key] = p
+# Operators know a pattern, or a layer, which makes its pattern when it multiplies first, by a string: PyTorch's
+# compiler keeps strings constant, and all that it must know of the result is in there.
+_owners: "weakref.WeakValueDictionary[str, Any]" = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
+
+
+def _register(owner: Any, shape: tuple, by_rows: bool) -> str:
+    key = f"{next(_numbers)} {shape[0]} {shape[1]} {int(by_rows)}"
+    _owners[key] = owner
     return key
 
 
-def _multiply(values: torch.Tensor, b: torch.Tensor, key: int, transpose: bool) -> torch.Tensor:
-    return _patterns[key].product(values, b, transpose)
+def _shape(key: str) -> tuple:
+    """Rows and columns of the matrix, and whether it multiplies rows."""
+    _, rows, cols, by_rows = key.split()
+    return int(rows), int(cols), by_rows == "1"
 
 
-# PyTorch compiles around the operator: it knows the result's shape only. Before 2.4 there is no such operator.
-if hasattr(torch.library, "custom_op"):
-    _multiply_op: Callable = torch.library.custom_op("spmm::multiply", mutates_args=())(_multiply)
-
-    @_multiply_op.register_fake
-    def _(values: torch.Tensor, b: torch.Tensor, key: int, transpose: bool) -> torch.Tensor:
-        p = _patterns[key]
-        out = p.shape[1 if transpose else 0]
-        return b.new_empty((b.shape[0], out) if p.by_rows else (out, b.shape[1]))
-else:
-    _multiply_op = _multiply
+def _multiply(values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor], key: str,
+              transpose: bool) -> torch.Tensor:
+    return _owners[key].pattern().product(values, b, bias, transpose)
 
 
-def _operator() -> Callable:
-    """What multiplies: the operator while PyTorch compiles, else the function, which costs less time of the host."""
-    compiler = getattr(torch, "compiler", None)
-    return _multiply_op if compiler is not None and compiler.is_compiling() else _multiply
+def _multiply_meta(values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor], key: str,
+                   transpose: bool) -> torch.Tensor:
+    rows, cols, by_rows = _shape(key)
+    out = cols if transpose else rows
+    return b.new_empty((b.shape[0], out) if by_rows else (out, b.shape[1]))
+
+
+def _sampled(values: torch.Tensor, g: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
+    return _owners[key].pattern().sampled(g, b, values.dtype)
+
+
+def _sampled_meta(values: torch.Tensor, g: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
+    return values.new_empty(values.shape)
+
+
+def _context(ctx: Any, inputs: tuple, output: Any) -> None:
+    values, b, _, ctx.key, ctx.transpose = inputs
+    ctx.save_for_backward(values, b)
+
+
+def _gradients(ctx: Any, g: torch.Tensor, multiply: Callable = _multiply, sampled: Callable = _sampled) -> tuple:
+    """The gradients of values, B and bias: SDDMM, the transpose's product, sums."""
+    values, b = ctx.saved_tensors
+    need, key = ctx.needs_input_grad, ctx.key
+    g = g.contiguous()
+    dv = sampled(values, *((b, g) if ctx.transpose else (g, b)), key) if need[0] else None
+    db = multiply(values, g, None, key, not ctx.transpose) if need[1] else None
+    dbias = g.sum(0 if _shape(key)[2] else 1) if need[2] else None
+    return dv, db, dbias, None, None
 
 
 class _Multiply(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, b: torch.Tensor, key: int) -> torch.Tensor:
-        ctx.save_for_backward(values, b)
-        ctx.key = key
-        return _operator()(values, b, key, False)
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:  # type: ignore[override]
+        _context(ctx, inputs, None)
+        return _multiply(*inputs)
+
+    backward = staticmethod(_gradients)  # type: ignore[assignment]
+
+
+class _Sample(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        ctx.pattern = pattern
+        ctx.save_for_backward(x, y)
+        return pattern.sampled(x, y, x.dtype)
 
     @staticmethod
-    def backward(ctx: Any, g: torch.Tensor) -> tuple:
-        values, b = ctx.saved_tensors
-        g = g.contiguous()
-        dv = _patterns[ctx.key].sddmm(g, b).to(values.dtype) if ctx.needs_input_grad[0] else None
-        db = _operator()(values, g, ctx.key, True) if ctx.needs_input_grad[1] else None
-        return dv, db, None
+    def backward(ctx: Any, g: torch.Tensor) -> tuple:  # type: ignore[override]
+        x, y = ctx.saved_tensors
+        p, g, need = ctx.pattern, g.contiguous(), ctx.needs_input_grad
+        return (None, p.product(g, y) if need[1] else None, p.product(g, x, transpose=True) if need[2] else None)
 
 
-def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Computes A·B, or B·Aᵀ with a pattern by rows, with gradients of A's values and of B.
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, values: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        ctx.pattern = pattern
+        rows, cols = (values.new_ones(n, 1) for n in pattern.shape)
+        s = pattern.plan.sample(rows, cols, scale=values.contiguous(), softmax=True)
+        ctx.save_for_backward(s)
+        return s
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple:  # type: ignore[override]
+        """s ⊙ (g − the sum of s ⊙ g in the entry's row)."""
+        (s,), p = ctx.saved_tensors, ctx.pattern
+        cols = s.new_ones(p.shape[1], 1)
+        sums = p.product(s * g, cols)
+        return None, s * (g - p.sampled(sums, cols, s.dtype))
+
+
+def _define() -> torch.library.Library:
+    """Defines the operators that torch.compile treats as opaque. Products that are not compiled do without them."""
+    ops = torch.library.Library("spmm", "DEF")
+    ops.define("multiply(Tensor values, Tensor b, Tensor? bias, str key, bool transpose) -> Tensor")
+    ops.define("sampled(Tensor values, Tensor g, Tensor b, str key) -> Tensor")
+    for name, f, meta in (("multiply", _multiply, _multiply_meta), ("sampled", _sampled, _sampled_meta)):
+        ops.impl(name, f, "CPU")
+        ops.impl(name, f, "CUDA")
+        if _compiles:
+            torch.library.register_fake(f"spmm::{name}", meta, lib=ops)  # type: ignore[attr-defined]
+    if _compiles:
+        back = functools.partial(_gradients, multiply=torch.ops.spmm.multiply, sampled=torch.ops.spmm.sampled)
+        register: Callable = torch.library.register_autograd  # type: ignore[attr-defined]
+        register("spmm::multiply", back, setup_context=_context, lib=ops)
+    return ops
+
+
+_compiles = hasattr(torch.library, "register_autograd")  # from PyTorch 2.4 on
+_ops = _define()
+_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
+    """Computes A·B + bias, or B·Aᵀ + bias with a pattern by rows, with gradients of A's values, B and the bias.
+
+    A CUDA graph that captures it reads the values anew in each replay if they require a gradient; else it keeps those
+    of the capture.
 
     Parameters
     ----------
@@ -132,17 +217,69 @@ def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         The nnz values of its entries, by rows.
     b : torch.Tensor
         B of K×n; n×K by rows.
+    bias : torch.Tensor, optional
+        Of M elements: one for each row of the result, or by rows each column.
 
     Returns
     -------
     torch.Tensor
         C of M×n, on B's device; n×M by rows.
     """
-    if not (torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)):
-        return _operator()(values, b, pattern._key, False)
+    if _compiling():
+        return torch.ops.spmm.multiply(values, b, bias, pattern._key, False)
+    return _mm(pattern, values, b, bias)
+
+
+def _mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor]) -> torch.Tensor:
+    if not (torch.is_grad_enabled() and (values.requires_grad or b.requires_grad or
+                                         bias is not None and bias.requires_grad)):
+        return pattern.product(values, b, bias)
     if values.requires_grad:  # training may write them by .data, which counts no version
-        pattern._set = (_none, 0)
-    return _Multiply.apply(values, b, pattern._key)
+        pattern.forget()
+    return _Multiply.apply(values, b, bias, pattern._key, False)
+
+
+def sample(pattern: Pattern, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Computes the entries of X·Yᵀ where A has some (SDDMM), with gradients of X and Y.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Where A, of M×K, has entries; not by rows.
+    x, y : torch.Tensor
+        X of M×n, Y of K×n.
+
+    Returns
+    -------
+    torch.Tensor
+        A value for each entry, by rows.
+    """
+    _not_by_rows(pattern)
+    return _Sample.apply(pattern, x, y)
+
+
+def softmax(pattern: Pattern, values: torch.Tensor) -> torch.Tensor:
+    """Computes the softmax of the values of each row, with gradients.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Where A has entries; not by rows.
+    values : torch.Tensor
+        A value for each entry, by rows.
+
+    Returns
+    -------
+    torch.Tensor
+        As many.
+    """
+    _not_by_rows(pattern)
+    return _Softmax.apply(pattern, values)
+
+
+def _not_by_rows(pattern: Pattern) -> None:
+    if pattern.by_rows:
+        raise ValueError("a pattern by rows is for layers: make one with rows=False")
 
 
 class SparseLinear(nn.Module):
@@ -161,6 +298,9 @@ class SparseLinear(nn.Module):
         As for `spmm.prepare`.
     """
 
+    crow: torch.Tensor
+    col: torch.Tensor
+
     def __init__(self, weight: torch.Tensor, bias: Optional[torch.Tensor] = None, **options: Any) -> None:
         super().__init__()
         w = weight.detach()
@@ -170,10 +310,11 @@ class SparseLinear(nn.Module):
         self.values = nn.Parameter(w.values().clone())
         self.register_buffer("crow", w.crow_indices().clone())
         self.register_buffer("col", w.col_indices().clone())
-        self.bias = nn.Parameter(bias.detach().clone()) if bias is not None else None
+        self.register_parameter("bias", nn.Parameter(bias.detach().clone()) if bias is not None else None)
         self._options = options
         self._pattern: Optional[Pattern] = None
         self._made: Any = None
+        self._key = _register(self, tuple(w.shape), True)
         self._register_load_state_dict_pre_hook(self._resize)
 
     def _resize(self, state: dict, prefix: str, *args: Any) -> None:
@@ -190,21 +331,28 @@ class SparseLinear(nn.Module):
 
     def pattern(self) -> Pattern:
         """The pattern of W on the device of its values."""
-        made = (self.values.device, self.values.dtype)
+        v: Any = self._parameters["values"]
+        made = (v.device, v.dtype)
         if self._pattern is None or self._made != made:
             self._pattern, self._made = Pattern(self.weight(), rows=True, **self._options), made
         return self._pattern
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        flat = x.reshape(-1, self.in_features)
-        p = self.pattern()
-        if not torch.is_grad_enabled() and _operator() is _multiply:  # the bias is added where the product is stored
-            y = p.product(self.values, flat, False, bias=self.bias)
+        flat = x if x.dim() == 2 else x.reshape(-1, self.in_features)
+        if _compiling():
+            y = torch.ops.spmm.multiply(self.values, flat, self.bias, self._key, False)
         else:
-            y = mm(p, self.values, flat)
-            if self.bias is not None:
-                y = y + self.bias
-        return y.reshape(*x.shape[:-1], self.out_features)
+            parameters: Any = self._parameters  # self.values takes longer
+            y = _mm(self.pattern(), parameters["values"], flat, parameters["bias"])
+        return y if x.dim() == 2 else y.reshape(*x.shape[:-1], self.out_features)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Copies and files have no plans."""
+        return {**self.__dict__, "_pattern": None, "_made": None}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._key = _register(self, (self.out_features, self.in_features), True)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, {self.values.numel()} entries, bias={self.bias is not None}"

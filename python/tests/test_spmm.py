@@ -101,6 +101,38 @@ def test_explain():
     assert "format csr" in plan.explain() and plan.info["nnz"] == 40 and "20×20" in repr(plan)
 
 
+@pytest.mark.parametrize("options", [{}, {"right": True}, {"transpose": True}])
+def test_sample(options):
+    a = random(40, 30)
+    plan = spmm.prepare(a, "cpu", **options)
+    rows, cols = plan.shape
+    x, y = rng.random((rows, 6)).astype(np.float32), np.asfortranarray(rng.random((cols, 6)).astype(np.float32))
+    full = x @ y.T
+    want = (full.T if options.get("transpose") else full)[a.nonzero()]
+    assert np.abs(plan.sample(x, y) - want).max() < 1e-5
+    scale, out = rng.random(plan.nnz), np.empty(plan.nnz)
+    assert plan.sample(x, y, scale=scale, out=out) is out and np.abs(out - scale * want).max() < 1e-5
+    for bad in (lambda: plan.sample(x, y[1:]), lambda: plan.sample(x, y, out=out[1:]),
+                lambda: plan.sample(x, y, scale=np.ones(2 * plan.nnz)[::2])):
+        with pytest.raises(ValueError, match="want"):
+            bad()
+
+
+def test_softmax():
+    a = random(40, 30)
+    plan = spmm.prepare(a, "cpu")
+    s = sp.csr_matrix((plan.sample(*(np.ones((n, 1), np.float32) for n in a.shape), scale=a.data, softmax=True),
+                       a.indices, a.indptr))
+    e = sp.csr_matrix((np.exp(a.data), a.indices, a.indptr))
+    assert np.abs(s.data - e.data / np.repeat(np.asarray(e.sum(1)).ravel(), np.diff(a.indptr))).max() < 1e-6
+
+
+class OnCUDA:
+    """What looks like memory of a CUDA device."""
+
+    __cuda_array_interface__ = {"shape": (30, 2), "typestr": "<f4", "data": (4096, False), "version": 3}
+
+
 @pytest.mark.parametrize("error,words,f", [
     (ValueError, "want 30×n", lambda p: p @ np.ones((31, 2), np.float32)),
     (ValueError, "want \\(40, 2\\)", lambda p: p(np.ones((30, 2), np.float32), out=np.ones((41, 2), np.float32))),
@@ -114,6 +146,13 @@ def test_explain():
     (ValueError, "format", lambda p: spmm.prepare(random(4, 4), "cpu", format="no")),
     (spmm.Unavailable, "device 7", lambda p: spmm.prepare(random(4, 4), "cpu:7")),
     (ValueError, "two dimensions", lambda p: spmm.prepare(np.ones(4, np.float32), "cpu")),
+    (ValueError, "B is on cuda:0, and A on .*cpu", lambda p: p @ OnCUDA()),
+    (ValueError, "memory that B is in", lambda p: p(np.ones((30, 2), np.float32), bias=OnCUDA())),
+    (ValueError, "split='no'", lambda p: spmm.prepare(random(4, 4), "cpu", split="no")),
+    (ValueError, "quantise='no'", lambda p: spmm.prepare(random(4, 4), "cpu", quantise="no")),
+    (spmm.Unsupported, 'kernel "no"', lambda p: spmm.prepare(random(4, 4), "cpu", format="csr", variant="no")),
+    (TypeError, "complex128", lambda p: spmm.prepare(np.ones((4, 4), complex), "cpu")),
+    (TypeError, "object", lambda p: spmm.prepare(np.full((4, 4), None), "cpu")),
 ])
 def test_refusals(error, words, f):
     plan = spmm.prepare(random(40, 30), "cpu")
@@ -122,21 +161,89 @@ def test_refusals(error, words, f):
     assert (plan @ np.ones((30, 2), np.float32)).shape == (40, 2)
 
 
-@pytest.mark.parametrize("ptr,idx,words", [
-    ([0, 2, 1], [0, 1], "offset"), ([0, 1, 2], [0, 3], "column"), ([0, 1, 2], [0, -1], "column"),
-    ([0, 2, 2], [1, 0], "comes after"),
-    (np.array([0, 1, 2], np.int64), np.array([0, 1 + (1 << 32)], np.int64), "at most"),
-])
-def test_matrices_that_are_not_canonical(ptr, idx, words):
+def raw(ptr, idx, data, shape=(2, 3)):
+    """A matrix that SciPy would not make."""
     class Raw:
-        shape, format, has_canonical_format = (2, 3), "csr", True
-        indptr, indices, data = np.asarray(ptr), np.asarray(idx), np.ones(2, np.float32)
+        format, has_canonical_format = "csr", True
 
         def tocsr(self):
             return self
 
-    with pytest.raises(ValueError, match=words):
-        spmm.prepare(Raw(), "cpu")
+    r = Raw()
+    r.shape, r.indptr, r.indices, r.data = shape, np.asarray(ptr), np.asarray(idx), np.asarray(data)
+    return r
+
+
+@pytest.mark.parametrize("error,ptr,idx,words", [
+    (ValueError, [0, 2, 1], [0, 1], "offset"), (ValueError, [0, 1, 2], [0, 3], "column"),
+    (ValueError, [0, 1, 2], [0, -1], "column"), (ValueError, [0, 2, 2], [1, 0], "comes after"),
+    (ValueError, [0, 2, 2], [1, 1], "appears twice"), (ValueError, [1, 2, 2], [1, 1], "starts at 1"),
+    (ValueError, np.array([0, 1, 2], np.int64), np.array([0, 1 + (1 << 32)], np.int64), "at most"),
+    (ValueError, [0, 1], [0, 1], "want 3 offsets"), (ValueError, [0, 1, 2], [0], "an index for each value"),
+    (TypeError, [0, 1, 2], [0, np.nan], "indices of float64"),
+    (TypeError, [0, np.nan, 2], [0, 1], "offsets of float64"),
+    (TypeError, [0, 1, 2], np.array([0, 1], np.int16), "int16"),
+])
+def test_matrices_that_are_not_canonical(error, ptr, idx, words):
+    with pytest.raises(error, match=words):
+        spmm.prepare(raw(ptr, idx, np.ones(2, np.float32)), "cpu")
+
+
+def test_too_many_rows():
+    with pytest.raises(ValueError, match="2³¹"):
+        spmm.prepare(raw([0], np.zeros(0, np.int32), np.ones(0, np.float32), (0, 1 << 31)), "cpu")
+
+
+def test_2_31_entries():
+    """Arrays that nobody wrote take no memory, and the first row already is wrong."""
+    n = 1 << 31
+    with pytest.raises(ValueError, match="appears twice"):
+        spmm.prepare(raw(np.array([0, n]), np.zeros(n, np.int32), np.zeros(n, np.float16), (1, 9)), "cpu")
+    plan = spmm.prepare(random(40, 30), "cpu")
+    assert (plan @ np.ones((30, 2), np.float32)).shape == (40, 2)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_tensors(order, dtype):
+    a, d = random(40, 30, dtype=np.float64 if dtype == "float64" else np.float32), spmm.open("cpu")
+    plan = spmm.prepare(a, d)
+    value, row, col = (rng.random(s).astype(dtype) for s in ((30, 8), (1, 8), (40, 1)))
+    b, c = spmm.Tensor(d, (30, 8), dtype, order).write(value), spmm.Tensor(d, (40, 8), "float64", order)
+    assert (b.read() == value).all() and b.dtype == dtype and b.shape == (30, 8)
+    want = a @ value.astype(np.float64)
+    spmm.run(plan, b, c)
+    assert np.abs(c.read() - want).max() < 1e-5
+    for bias in (row, col):
+        spmm.run(plan, b, c, alpha=-2, bias=spmm.Tensor(d, bias.shape, dtype).write(bias), activation="relu")
+        assert np.abs(c.read() - np.maximum(bias - 2 * want, 0)).max() < 1e-5
+    out = np.empty((8, 40)).T
+    assert c.read(out) is out
+    for bad in (lambda: b.write(value[1:]), lambda: b.write(value.astype(np.complex64)), lambda: c.read(value),
+                lambda: spmm.run(plan, c, b), lambda: spmm.Tensor(d, (-1, 2)), lambda: spmm.Tensor(d, (1, 2), order="K"),
+                lambda: spmm.run(plan, b, c, activation="tan")):
+        with pytest.raises((ValueError, TypeError)):
+            bad()
+    c.close()
+    with pytest.raises(spmm.Closed):
+        c.read()
+
+
+def test_sequence():
+    a, d = random(40, 40), spmm.open("cpu")
+    plan = spmm.prepare(a, d)
+    x = [spmm.Tensor(d, (40, 3)) for _ in range(3)]
+    s = spmm.Sequence(d).add(plan, x[0], x[1]).add(plan, x[1], x[2], beta=1, activation="relu")
+    del plan  # the sequence keeps it
+    for _ in range(3):
+        b, c = rng.random((40, 3)).astype(np.float32), rng.random((40, 3)).astype(np.float32)
+        x[0].write(b)
+        x[2].write(c)
+        s.run()
+        assert np.abs(x[2].read() - np.maximum(a @ (a @ b) + c, 0)).max() < 1e-4
+    s.close()
+    with pytest.raises(spmm.Closed):
+        s.run()
 
 
 def test_closed():
@@ -190,6 +297,54 @@ assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
 print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
 """)
     assert r.stdout == "3.0\n", r.stderr
+
+
+def test_keyboard_interrupt_of_prepare():
+    r = child("""
+import os, signal, threading, numpy, scipy.sparse, spmm
+n, k = 20000, 200
+idx, ptr = numpy.tile(numpy.arange(k, dtype="int32") * 100, n), numpy.arange(n + 1) * k
+a = scipy.sparse.csr_matrix((numpy.ones(n * k, "float32"), idx, ptr), (n, n))
+d = spmm.open("cpu")
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        spmm.prepare(a, d, tune=True, n=256)
+except KeyboardInterrupt:
+    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
+""")
+    assert r.stdout == "3.0\n", r.stderr
+
+
+def test_set_cuda_library():
+    r = child("""
+import spmm
+spmm.set_cuda_library("/no/libcuda.so")
+try:
+    spmm.open("cuda")
+except spmm.Unavailable as e:
+    print("/no/libcuda.so" in str(e))
+""")
+    assert r.stdout == "True\n", r.stderr
+
+
+def test_faulthandler():
+    """Enabled after the library was loaded: the library's faults are errors, others print where Python was."""
+    r = child("""
+import ctypes, faulthandler, numpy, spmm
+from spmm import _lib
+d = spmm.open("cpu")
+faulthandler.enable()
+a = _lib.CSR(rows=1, cols=1, nnz=1, row_ptr=16, col_idx=16, values=16, row_ptr_type=_lib.I64, col_idx_type=_lib.I32,
+             type=_lib.F32)
+try:
+    _lib.check(_lib.plan_csr(d.handle, ctypes.byref(a), None, ctypes.byref(ctypes.c_uint64())))
+except spmm.Error as e:
+    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum(), flush=True)
+ctypes.string_at(0)
+""")
+    assert r.stdout == "3.0\n", r.stderr
+    assert r.returncode == -11 and "Segmentation fault" in r.stderr and "string_at" in r.stderr
 
 
 def test_keyboard_interrupt():

@@ -1,8 +1,11 @@
 /* Every function of spmm.h, and what it refuses, on the CPU. */
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +50,25 @@ static void products(spmm_device dev)
 	spmm_epilogue e = {.bias = bias, .bias_type = SPMM_F32, .bias_of_rows = 1, .activation = 1};
 	OK(spmm_plan_multiply(plan, 1, 2, &db, 1, &dc, &e));
 	CHECK(c[0] == 0 && c[1] == 91);
+	/* entries of X·Yᵀ: 1·10+2·20, 1·30+2·40, 3·50+4·60 at (0,0), (0,2), (1,1) */
+	float x[] = {1, 2, 3, 4}, y[] = {10, 20, 50, 60, 30, 40}, r[3], scale[] = {1, 2, -1};
+	spmm_dense dx = {x, 2, SPMM_F32, 0}, dy = {y, 2, SPMM_F32, 0};
+	spmm_sampled to = {.results = r, .type = SPMM_F32};
+	OK(spmm_plan_sample(plan, 2, &dx, &dy, &to));
+	CHECK(r[0] == 50 && r[1] == 110 && r[2] == 390);
+	to.scale = scale, to.scale_type = SPMM_F32;
+	OK(spmm_plan_sample(plan, 2, &dx, &dy, &to));
+	CHECK(r[0] == 50 && r[1] == 220 && r[2] == -390);
+	to.softmax = 1;
+	OK(spmm_plan_sample(plan, 2, &dx, &dy, &to));
+	CHECK(r[0] == 0 && r[1] == 1 && r[2] == 1);
+	dx.ld = 1;
+	CHECK(spmm_plan_sample(plan, 2, &dx, &dy, &to) == SPMM_INVALID && strstr(spmm_last_error(), "matrix X"));
+	dx.ld = 2;
+	CHECK(spmm_plan_sample(plan, 2, &dx, &dy, NULL) == SPMM_INVALID);
+	CHECK(spmm_plan_enqueue_sample(plan, 0, 2, &dx, &dy, &to) == SPMM_UNSUPPORTED);
+	to.results = NULL;
+	CHECK(spmm_plan_sample(plan, 2, &dx, &dy, &to) == SPMM_INVALID);
 	float values[] = {2, 3, 4};
 	OK(spmm_plan_set_values(plan, 3, values, SPMM_F32));
 	OK(spmm_plan_multiply(plan, 1, 1, &db, 0, &dc, NULL));
@@ -124,7 +146,17 @@ static void matrices(spmm_device dev)
 	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_INVALID);
 	a = matrix(), a.values = NULL;
 	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_INVALID);
-	a = matrix(), o.format = "no";
+	a = matrix(), a.in_device = 1;
+	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_UNSUPPORTED && strstr(spmm_last_error(), "offsets"));
+	a = matrix(), o.quantise = SPMM_F32;
+	CHECK(spmm_plan_csr(dev, &a, &o, &plan) == SPMM_INVALID && strstr(spmm_last_error(), "quantise"));
+	o.quantise = 0, o.split = 3;
+	CHECK(spmm_plan_csr(dev, &a, &o, &plan) == SPMM_INVALID && strstr(spmm_last_error(), "split 3"));
+	o.split = 0, o.from = -1;
+	CHECK(spmm_plan_csr(dev, &a, &o, &plan) == SPMM_INVALID && strstr(spmm_last_error(), "SPMM_AT"));
+	o.from = 0, o.variant = "no";
+	CHECK(spmm_plan_csr(dev, &a, &o, &plan) == SPMM_UNSUPPORTED && strstr(spmm_last_error(), "\"no\""));
+	o.variant = NULL, o.format = "no";
 	CHECK(spmm_plan_csr(dev, &a, &o, &plan) == SPMM_INVALID && strstr(spmm_last_error(), "Format"));
 	double d[] = {1, 0, 2, 0, 3, 0};
 	spmm_dense dd = {d, 3, SPMM_F64, 0};
@@ -134,6 +166,60 @@ static void matrices(spmm_device dev)
 	OK(spmm_plan_multiply(plan, 1, 1, &x, 0, &y, NULL));
 	CHECK(dc64[0] == 201 && dc64[1] == 30);
 	OK(spmm_plan_close(plan));
+}
+
+/* Several devices share a product. */
+static void split(void)
+{
+	spmm_device two;
+	OK(spmm_device_open("cpu,cpu", &two));
+	spmm_csr a = matrix();
+	float b[] = {1, 2, 10, 20, 100, 200}, c[4];
+	spmm_dense db = {b, 2, SPMM_F32, 0}, dc = {c, 2, SPMM_F32, 0};
+	int32_t splits[] = {SPMM_SPLIT_AUTO, SPMM_SPLIT_COLUMNS, SPMM_SPLIT_ROWS};
+	int32_t places[] = {SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS, SPMM_AT + 1};
+	for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
+		for (size_t j = 0; j < sizeof places / sizeof *places; j++) {
+			spmm_options o = {.split = splits[i], .from = places[j], .n = 2};
+			spmm_plan plan;
+			OK(spmm_plan_csr(two, &a, &o, &plan));
+			OK(spmm_plan_multiply(plan, 2, 1, &db, 0, &dc, NULL));
+			CHECK(c[0] == 201 && c[1] == 402 && c[2] == 30 && c[3] == 60);
+			OK(spmm_plan_close(plan));
+		}
+	spmm_options o = {.from = SPMM_AT + 2};
+	CHECK(spmm_plan_csr(two, &a, &o, &(spmm_plan){0}) == SPMM_INVALID);
+	OK(spmm_device_close(two));
+}
+
+static sigjmp_buf back;
+static void on_segv(int sig) { siglongjmp(back, sig); }
+
+/* Memory that nobody may read. */
+static void *nothing(void) { return mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+
+static void bad_pointers(spmm_device dev)
+{
+	spmm_csr a = matrix();
+	spmm_plan plan;
+	a.row_ptr = (void *)16;
+	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_DEFECT);
+	a.row_ptr = nothing();
+	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_DEFECT);
+}
+
+/* Faults of the library are errors, also after the program has installed a handler, which gets those of the program. */
+static void faults(spmm_device dev)
+{
+	bad_pointers(dev);
+	CHECK(signal(SIGSEGV, on_segv) != SIG_ERR);
+	bad_pointers(dev);
+	volatile int *p = nothing();
+	if (!sigsetjmp(back, 1))
+		exit(*p);
+	bad_pointers(dev);
+	CHECK(signal(SIGSEGV, SIG_DFL) != SIG_ERR);
+	bad_pointers(dev);
 }
 
 static void in_child(spmm_device dev)
@@ -153,7 +239,11 @@ int main(void)
 	CHECK(spmm_abi() == SPMM_ABI);
 	CHECK(strcmp(spmm_last_error(), "") == 0);
 	spmm_device dev;
-	OK(spmm_cache_folder(getenv("CACHE")));
+	OK(spmm_set("cache_folder", getenv("CACHE")));
+	CHECK(spmm_set("colour", "red") == SPMM_INVALID && strstr(spmm_last_error(), "cache_folder"));
+	CHECK(spmm_set("cuda_library", NULL) == SPMM_INVALID);
+	OK(spmm_set("cuda_library", "/no/libcuda.so"));
+	CHECK(spmm_device_open("cuda", &dev) == SPMM_UNAVAILABLE && strstr(spmm_last_error(), "/no/libcuda.so"));
 	CHECK(spmm_device_open("cpu:9", &dev) == SPMM_UNAVAILABLE && strstr(spmm_last_error(), "device 9"));
 	pthread_t t;
 	void *empty;
@@ -161,6 +251,8 @@ int main(void)
 	OK(spmm_device_open("cpu", &dev));
 	products(dev);
 	matrices(dev);
+	split();
+	faults(dev);
 	in_child(dev);
 	spmm_cancel();
 	products(dev);
