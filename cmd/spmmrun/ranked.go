@@ -197,7 +197,7 @@ func (s *share[T]) claim(c *formats.Dense[float32]) (claim[float32], error) {
 	}}
 	if j.verify == "sample" {
 		x.numbers = sampleRows(a, n*s.r.Size())
-		x.sample = sampleSize(a.NNZ(), a.Rows, s.r.Size())
+		x.sample = sampleSize(sampleProducts, a.NNZ(), a.Rows, s.r.Size())
 	}
 	p := &x.problem
 	p.A, p.C, x.c = pickRows(a, x.numbers), pickDense(s.c0, x.numbers), pickDense(c, x.numbers)

@@ -143,7 +143,7 @@ func (t *alone[T, S]) claim(c *formats.Dense[S]) (claim[S], error) {
 		Out: formats.TypeOf[S](),
 	}}
 	if t.job.verify == "sample" {
-		x.sample = sampleSize(t.csr().NNZ(), t.rows, 1)
+		x.sample = sampleSize(sampleProducts, t.csr().NNZ(), t.rows, 1)
 	}
 	if t.quantised != nil && t.quantised != t.original {
 		x.unquantised = t.original

@@ -132,12 +132,14 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 		e.Peers = append(e.Peers, p.description)
 	}
 	total, done := s.Total(), int64(0)
+	open := s.opener()
 	for i := range s.Products {
 		for _, name := range s.Products[i].Matrices {
-			rounds, err := s.rounds(ctx, &s.Products[i], name)
+			a, err := open(ctx, name)
 			if err != nil {
 				return err
 			}
+			rounds := s.rounds(&s.Products[i], name, a)
 			for _, p := range rounds {
 				p.progress = func(part float64) { s.Progress(done+int64(part*units), total) }
 				err := p.run(ctx, places, peers)
@@ -154,19 +156,29 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// rounds are the products with a matrix.
-func (s *Sweep) rounds(ctx context.Context, of *Products, name string) ([]*round, error) {
-	a, err := s.Open(ctx, name)
-	if err != nil {
-		return nil, err
+// opener returns Open, which keeps the last matrix for products in a row.
+func (s *Sweep) opener() func(ctx context.Context, name string) (*formats.CSR[float32], error) {
+	var last string
+	var a *formats.CSR[float32]
+	return func(ctx context.Context, name string) (*formats.CSR[float32], error) {
+		var err error
+		if a == nil || name != last {
+			last = name
+			a, err = s.Open(ctx, name)
+		}
+		return a, err
 	}
+}
+
+// rounds are the products with a matrix.
+func (s *Sweep) rounds(of *Products, name string, a *formats.CSR[float32]) []*round {
 	var all []*round
 	for _, n := range of.Columns {
 		for _, prec := range of.Precisions {
 			all = append(all, &round{Sweep: s, of: of, name: name, a: a, n: n, prec: prec})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // measured passes on what there is, if somebody wants it.
@@ -189,6 +201,7 @@ type round struct {
 	b        *formats.Dense[float32]
 	n        int // columns of B
 	prec     dtype.Type
+	made     map[any]any // operands in other types: see once
 	all      []*contest
 	progress func(part float64)
 }
@@ -199,8 +212,9 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 		for _, c := range r.all {
 			c.drop()
 		}
+		r.b, r.made = nil, nil
 	}()
-	r.b = gen.Dense(r.a.Cols, r.n, 1, gen.Values{})
+	r.b, r.made = gen.Dense(r.a.Cols, r.n, 1, gen.Values{}), map[any]any{}
 	for _, at := range places {
 		if !slices.Contains(r.of.Backends, at.asked) {
 			continue

@@ -34,6 +34,9 @@ type Candidate struct {
 	Why     string        // reads behind "because": the reason for its place
 	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
+	bound   api.Bound     // that the prediction is made from, as are stats and items
+	stats   formats.Stats
+	items   int64
 	encode  time.Duration // of the whole matrix, estimated from a sample
 	packed  *work.Packed  // the whole matrix, if the sample was all of it and has the matrix's values
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
@@ -92,7 +95,7 @@ func Choose(ctx context.Context, d *device.Device, w *work.Work) ([]*Candidate, 
 		cs[0].Why = "there is no other " + requested(w, cs[0])
 		return cs, nil
 	}
-	if err := price(ctx, d, cs, w); err != nil {
+	if err := price(ctx, d, cs, w, 1); err != nil {
 		return nil, err
 	}
 	dropFar(cs)

@@ -83,6 +83,17 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	return b, micros(launch) + b.Memory + max(share, c.alone(heaviest))
 }
 
+// Least is less than Time predicts of any packing of a matrix of nnz entries for a variant, however well its rows share
+// columns and however its work is shared out: two entries for each multiply-add, as in matrix units that skip zeros,
+// a quarter of the rows of B that rows nearby fetch, and no waiting.
+func (p *Predictor) Least(kernel string, v *spec.Variant, nnz int64) time.Duration {
+	c, _ := p.Model.Cost(kernel, v.Name)
+	c.StepUS, c.Busy, c.Cut = 0, 0, 0
+	s := formats.Stats{StoredBytes: nnz * int64(v.In.Storage().Size()), MACs: nnz / 2, Gathers: p.Nearby / 4}
+	_, t := p.TimeAt(c, v, s, 1)
+	return time.Duration(float64(t) * min(1, p.Model.Correction(kernel, v.Name).Factor()))
+}
+
 // scale is how much longer something takes on the device at hand than on the one that a model was measured on; 1 where
 // either is not known.
 func scale(here, there float64) float64 {
