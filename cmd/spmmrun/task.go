@@ -68,7 +68,7 @@ func newAlone[T formats.Value, S oracle.Number](ctx context.Context, x setup, p 
 	}
 	p.step(what, -1)
 	o, err := j.sums(spmm.Options{
-		Format: j.format, Variant: j.variant, Precision: x.prec, Cols: q.b.Cols, Tune: j.tune,
+		Format: j.format, Variant: j.variant, Precision: x.prec, Cols: q.b.Cols, Tune: j.tune, Uses: j.uses,
 		Split: splitOf[j.split], Memory: int64(j.memory),
 	})
 	if err != nil {

@@ -27,6 +27,8 @@ const (
 	nearby, nearQuick   = 1.5, 1.1
 	several             = 3
 	share, shareOfQuick = 4, 16
+	shareOfSmall        = 32
+	leastSample         = 1 << 13 // entries
 )
 
 // price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
@@ -37,7 +39,7 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work,
 	if err != nil {
 		return err
 	}
-	small, err := w.A.SampledTo(work.SmallSample)
+	small, err := w.A.SampledTo(min(work.SmallSample, max(leastSample, w.A.NNZ()/shareOfSmall)))
 	if err != nil {
 		return err
 	}
@@ -54,12 +56,21 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work,
 	if w.Uses > 0 {
 		return priceFew(ctx, d, pr, slices.Concat(quick, slow), w, small)
 	}
-	if err := priceAll(ctx, d, pr, quick, w.A, small); err != nil {
+	large, err := w.A.Sampled()
+	if err != nil {
+		return err
+	}
+	if err := priceAll(ctx, d, pr, quick, w.A, large); err != nil {
 		return err
 	}
 	if best := least(quick); best != Unlikely && w.A.Kind() == dtype.Invalid {
 		slow = slices.DeleteFunc(slow, func(c *Candidate) bool {
-			return float64(c.atBest(d, pr, w)) > within*float64(best)
+			t := c.atBest(d, pr, w)
+			if float64(t) <= within*float64(best) {
+				return false
+			}
+			c.over = t
+			return true
 		})
 	}
 	if err := priceAll(ctx, d, pr, slow, w.A, small); err != nil || small.NNZ() == w.A.NNZ() {

@@ -61,7 +61,9 @@ func TestPackedOnce(t *testing.T) {
 // TestAtBest checks that no sample is predicted to take less than what rules candidates out before they are packed,
 // and so that what is chosen is the fastest of all.
 func TestAtBest(t *testing.T) {
-	for name, d := range snapshotDevices() {
+	devices := snapshotDevices()
+	for _, name := range []string{"cuda-9.0", "vulkan-lanes"} {
+		d := devices[name]
 		for _, m := range snapshotMatrices {
 			a, err := gen.CSR(m)
 			if err != nil {
