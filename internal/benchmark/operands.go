@@ -47,6 +47,8 @@ func roundedTo[T formats.Value, N oracle.Number](r *round) (*formats.CSR[N], *fo
 
 // once returns what was made before for a key, else makes it.
 func once[T formats.Value](r *round, key any, make func() pair[T]) (*formats.CSR[T], *formats.Dense[T]) {
+	r.making.Lock()
+	defer r.making.Unlock()
 	p, made := r.made[key].(pair[T])
 	if !made {
 		p = make()

@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
@@ -201,6 +204,7 @@ type round struct {
 	b        *formats.Dense[float32]
 	n        int // columns of B
 	prec     dtype.Type
+	making   sync.Mutex
 	made     map[any]any // operands in other types: see once
 	all      []*contest
 	progress func(part float64)
@@ -240,21 +244,42 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 			}
 		}
 	}
-	for _, c := range r.all {
-		if c.entrant == nil {
-			continue
-		}
-		if err := c.entrant.(checked).check(ctx, r); err != nil {
-			if err := c.fail(err); err != nil {
-				return err
-			}
-		}
+	if err := r.checkAll(ctx); err != nil {
+		return err
 	}
 	if err := r.measure(ctx, r.all, r.progress); err != nil {
 		return err
 	}
 	ask(r.all, r.of.Limits)
 	return nil
+}
+
+// checkAll verifies all: plans several at a time, as most of that is loading their kernels, then peers.
+func (r *round) checkAll(ctx context.Context) error {
+	const atOnce = 8
+	check := func(ctx context.Context, c *contest) error {
+		if err := c.entrant.(checked).check(ctx, r); err != nil {
+			return c.fail(err)
+		}
+		return nil
+	}
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	var peers []*contest
+	for _, c := range living(r.all) {
+		if _, is := c.entrant.(*planned); is {
+			g.Go(func() error { return check(within, c) })
+		} else {
+			peers = append(peers, c)
+		}
+	}
+	err := g.Wait()
+	for _, c := range peers {
+		if err == nil {
+			err = check(ctx, c)
+		}
+	}
+	return err
 }
 
 // enterAll adds all who compute the product at a place.
