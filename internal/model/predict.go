@@ -80,7 +80,10 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	}
 	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
 	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
-	return b, micros(launch) + b.Memory + max(share, c.alone(heaviest))
+	if share = max(share, c.alone(heaviest)); c.Streams {
+		return b, micros(launch) + max(b.Memory, share)
+	}
+	return b, micros(launch) + b.Memory + share
 }
 
 // Least is less than Time predicts of any packing of a matrix of nnz entries for a variant, however well its rows share
