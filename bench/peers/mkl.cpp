@@ -38,7 +38,8 @@ struct MKLPeer : HostPeer {
             const auto layout = i ? SPARSE_LAYOUT_COLUMN_MAJOR : SPARSE_LAYOUT_ROW_MAJOR;
             check(mkl_sparse_set_mm_hint(a[i], SPARSE_OPERATION_NON_TRANSPOSE, general, layout, p->n, 1000));
             check(mkl_sparse_optimize(a[i]));
-            all[i].prepare = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+            const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+            all[i].prepare = took.count();
         }
         b2 = transposed(p->b, p->k, p->n);
         c.assign(p->m * p->n, 0);
@@ -47,11 +48,11 @@ struct MKLPeer : HostPeer {
 
     void multiply(size_t algorithm) override {
         if (algorithm == 1)
-            check(mkl_sparse_s_mm(SPARSE_OPERATION_NON_TRANSPOSE, 1, a[1], general, SPARSE_LAYOUT_COLUMN_MAJOR, b2.data(),
-                                  p->n, p->k, 0, c.data(), p->m));
+            check(mkl_sparse_s_mm(SPARSE_OPERATION_NON_TRANSPOSE, 1, a[1], general, SPARSE_LAYOUT_COLUMN_MAJOR,
+                                  b2.data(), p->n, p->k, 0, c.data(), p->m));
         else
-            check(mkl_sparse_s_mm(SPARSE_OPERATION_NON_TRANSPOSE, 1, a[0], general, SPARSE_LAYOUT_ROW_MAJOR, p->b.data(),
-                                  p->n, p->n, 0, c.data(), p->n));
+            check(mkl_sparse_s_mm(SPARSE_OPERATION_NON_TRANSPOSE, 1, a[0], general, SPARSE_LAYOUT_ROW_MAJOR,
+                                  p->b.data(), p->n, p->n, 0, c.data(), p->n));
     }
 
     std::vector<float> result(size_t algorithm) override { return algorithm == 1 ? transposed(c, p->n, p->m) : c; }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds a peer of spmmrun bench from published code, of which the user has a checkout:
+# Builds a peer of spmmrun bench from a checkout of published code:
 #
 #   bench/peers/published.sh NAME CHECKOUT [FLAGS OF NVCC]      # writes bin/peers/NAME
 #

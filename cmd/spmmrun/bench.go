@@ -339,8 +339,8 @@ func allBackends(ctx context.Context) []string {
 	return names
 }
 
-// verifySample has a sweep check a sample of each output, in reproducible mode of its rows, that takes about so many
-// exact products.
+// verifySample has a sweep check a sample of each output, in reproducible mode of its rows. It takes about that number
+// of exact products.
 func verifySample(s *benchmark.Sweep, products float64) {
 	s.Verify = func(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error {
 		return rightSample(ctx, p, products, bits, c)

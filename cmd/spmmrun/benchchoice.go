@@ -35,8 +35,8 @@ whose slots would be nearly all empty. It prints auto's time over the fastest ke
 and the ten worst with the predicted times that led to them. Set SPMM_CACHE to an empty folder, so that auto predicts
 and does not remember.
 
---products K draws K of all products, by --seed, and measures those of a matrix in a row. An interrupt prints what is known by then. --save keeps all times,
-from which spmmrun bench fit makes a device model.` + taskCodes,
+--products K draws K of all products, by --seed, and measures those of a matrix in a row. An interrupt prints what is
+known by then. --save keeps all times, from which spmmrun bench fit makes a device model.` + taskCodes,
 		Example: `  spmmrun bench choice --backend cuda --products 200 --limit 20ms --report json`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
