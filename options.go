@@ -37,8 +37,8 @@ type Options struct {
 	// Uses is about how often the plan is multiplied. "auto" then takes the format for which packing and Uses products of
 	// Cols columns take the least time together, and looks at formats no longer than that pays. The choice then depends on
 	// how fast the host packs, and with it the order of sums. 0 means unknown: the fastest format is taken, and choosing
-	// is bounded: the formats pack a small sample, and at most three of them a quarter of A. Reproducible mode and Tune
-	// refuse Uses.
+	// is bounded: formats that may be the fastest pack a small sample, and at most three of them a quarter of A, or a
+	// sixteenth where CSR or dense seems the best. Reproducible mode and Tune refuse Uses.
 	Uses int
 	// Transpose computes C = alpha·Aᵀ·B + beta·C. A is M×K and is given as it is; B is M×N and C is K×N. The host
 	// transposes A in time linear in its entries, rows and columns; a *formats.CSC, whose arrays are those of its

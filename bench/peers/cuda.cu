@@ -217,10 +217,11 @@ struct CUDAPeer : Peer {
         }
     }
 
-    // addDense multiplies by A with its zeros, where that fits.
+    // addDense multiplies by A with its zeros, where that fits and A has an entry in 64.
     void addDense(const Product &p, cudaDataType type, bool tf32) {
         size_t elements = (size_t)m * p.k, free = 0, total = 0;
         CHECK(cudaMemGetInfo(&free, &total));
+        if (p.values.size() < elements / 64) return;
         if (elements > (size_t(1) << 31) || elements * (type == CUDA_R_64F ? 8 : 4) > free / 2) return;
         auto full = std::make_shared<std::vector<float>>(expanded(p));
         auto a = rounded(*full, type);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds a peer of spmmrun bench from published code, of which the user has a checkout:
+# Builds a peer of spmmrun bench from a checkout of published code:
 #
 #   bench/peers/published.sh NAME CHECKOUT [FLAGS OF NVCC]      # writes bin/peers/NAME
 #
@@ -36,10 +36,11 @@ flags=(-w -DCOMMIT="\"$commit\"" -include cstdint -I"$here" -I"$work")
 case $name in
 rode)
   flags+=(-DRODE -I"$work/utils" -I"$work/RoDe_SpMM" "$work/RoDe_SpMM/RoDeSpmm.cu")
-  # Only float is called. CUDA 13 replaces double4 by types that say their alignment.
+  # Only float is called. CUDA 13 replaces double4 by types that say their alignment. An empty grid is an error.
   sed -i '/^void RoDeSpmm_n[0-9]*(.*const double/,/^}/d' "$work/RoDe_SpMM/RoDeSpmm.cu"
   sed -i 's/\bdouble4\b/double4_16a/g; 1i #if CUDART_VERSION < 13000\n#define double4_16a double4\n#endif' \
     "$work/utils/basic_utils.h"
+  sed -i 's/^    RoDeComputeKernel\([12]\)</    if (m\1 > 0) &/' "$work/RoDe_SpMM/RoDeSpmm.cu"
   ;;
 sputnik)
   cp "$work/sputnik/spmm/cuda_spmm.cu.cc" "$work/spmm.cu"

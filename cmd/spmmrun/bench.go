@@ -285,10 +285,8 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 	if err != nil {
 		return nil, err
 	}
-	s := &benchmark.Sweep{Turns: turns, Peers: j.peers, Verify: rightSample[float32]}
-	s.Verify64 = func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error {
-		return rightSample(ctx, p, 0, c)
-	}
+	s := &benchmark.Sweep{Turns: turns, Peers: j.peers}
+	verifySample(s, sampleProducts)
 	if err := j.lists(ctx, s); err != nil {
 		return nil, err
 	}
@@ -345,9 +343,22 @@ func allBackends(ctx context.Context) []string {
 	return names
 }
 
-// rightSample checks a sample of an output, in reproducible mode of its rows.
-func rightSample[S oracle.Number](ctx context.Context, p oracle.ProblemOf[S], bits int, c *formats.Dense[S]) error {
-	x := claim[S]{problem: p, c: c, sample: sampleSize(p.A.NNZ(), p.A.Rows, 1)}
+// verifySample has a sweep check a sample of each output, in reproducible mode of its rows. It takes about that number
+// of exact products.
+func verifySample(s *benchmark.Sweep, products float64) {
+	s.Verify = func(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error {
+		return rightSample(ctx, p, products, bits, c)
+	}
+	s.Verify64 = func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error {
+		return rightSample(ctx, p, products, 0, c)
+	}
+}
+
+// rightSample checks a sample of an output.
+func rightSample[S oracle.Number](
+	ctx context.Context, p oracle.ProblemOf[S], products float64, bits int, c *formats.Dense[S],
+) error {
+	x := claim[S]{problem: p, c: c, sample: sampleSize(products, p.A.NNZ(), p.A.Rows, 1)}
 	v, err := x.verify(ctx, bits)
 	if err == nil && !v.OK {
 		err = errors.New(v.worst)

@@ -28,6 +28,7 @@ type job struct {
 	p                                string // of reproducible mode
 	pGiven                           bool
 	tune, transpose                  bool
+	uses                             int
 	cols                             int
 	colsGiven                        bool
 	bFile, out                       string
@@ -58,7 +59,7 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 
 // check refuses options that no matrix can make right.
 func (j *job) check() error {
-	o, err := j.sums(spmm.Options{Format: j.format, Variant: j.variant, Cols: j.cols, Tune: j.tune})
+	o, err := j.sums(spmm.Options{Format: j.format, Variant: j.variant, Cols: j.cols, Tune: j.tune, Uses: j.uses})
 	for _, check := range []func() error{
 		o.Validate,
 		func() error { return j.epilogue.check(j.mode) },

@@ -29,6 +29,7 @@ func (j *job) checkForRanks() error {
 		{j.split != splits[0], "--split", "ranks share rows"},
 		{j.memory != 0, "--memory", "use more ranks"},
 		{j.tune, "--tune", "ranks take csr in fast mode, for C not to depend on how many there are; tune on one process, and name what it finds with --format"},
+		{j.uses != 0, "--uses", "ranks take csr"},
 		{quantised[j.quantise] != dtype.Invalid, "--quantise", "a scale is for 128 columns of the matrix, and a rank has those alone that it meets"},
 		{j.precision == "f64", "--precision f64", "the C of ranks is of f32"},
 	} {
@@ -197,7 +198,7 @@ func (s *share[T]) claim(c *formats.Dense[float32]) (claim[float32], error) {
 	}}
 	if j.verify == "sample" {
 		x.numbers = sampleRows(a, n*s.r.Size())
-		x.sample = sampleSize(a.NNZ(), a.Rows, s.r.Size())
+		x.sample = sampleSize(sampleProducts, a.NNZ(), a.Rows, s.r.Size())
 	}
 	p := &x.problem
 	p.A, p.C, x.c = pickRows(a, x.numbers), pickDense(s.c0, x.numbers), pickDense(c, x.numbers)

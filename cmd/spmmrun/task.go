@@ -68,7 +68,7 @@ func newAlone[T formats.Value, S oracle.Number](ctx context.Context, x setup, p 
 	}
 	p.step(what, -1)
 	o, err := j.sums(spmm.Options{
-		Format: j.format, Variant: j.variant, Precision: x.prec, Cols: q.b.Cols, Tune: j.tune,
+		Format: j.format, Variant: j.variant, Precision: x.prec, Cols: q.b.Cols, Tune: j.tune, Uses: j.uses,
 		Split: splitOf[j.split], Memory: int64(j.memory),
 	})
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *alone[T, S]) claim(c *formats.Dense[S]) (claim[S], error) {
 		Out: formats.TypeOf[S](),
 	}}
 	if t.job.verify == "sample" {
-		x.sample = sampleSize(t.csr().NNZ(), t.rows, 1)
+		x.sample = sampleSize(sampleProducts, t.csr().NNZ(), t.rows, 1)
 	}
 	if t.quantised != nil && t.quantised != t.original {
 		x.unquantised = t.original

@@ -16,9 +16,10 @@ import (
 // sampleProducts is about how many exact products --verify sample spends: a fraction of a second.
 const sampleProducts = 5e6
 
-// sampleSize is how many outputs --verify sample checks of a product with that matrix, on each of some ranks.
-func sampleSize(nnz int64, rows, ranks int) int64 {
-	return 1 + int64(sampleProducts/float64(ranks)/(1+float64(nnz)/float64(max(1, rows))))
+// sampleSize is how many outputs of a product with that matrix take about `products` exact products, on each of some
+// ranks.
+func sampleSize(products float64, nnz int64, rows, ranks int) int64 {
+	return 1 + int64(products/float64(ranks)/(1+float64(nnz)/float64(max(1, rows))))
 }
 
 // claim says that c is the answer to a problem, which is verified.

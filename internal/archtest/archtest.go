@@ -58,7 +58,7 @@ var Rules = append(planning(), []Rule{
 	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
 	{"internal/benchmark", slices.Concat([]string{
-		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart",
+		".", "backend", "conformance/oracle", "formats/...", "internal/access", "internal/benchmark/plain", "internal/chart",
 		"internal/printable", "shaders/...",
 	}, Planning)},
 	{"internal/...", nil},

@@ -108,7 +108,17 @@ func ChoiceProducts(of Products, most int, seed uint64) []Products {
 	}
 	r := rand.New(rand.NewPCG(seed, 31))
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:most]
+	all = all[:most]
+	order := map[string]int{} // a matrix's products in a row, so that it is made once
+	for i := range all {
+		if m := all[i].Matrices[0]; order[m] == 0 {
+			order[m] = i + 1
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Products) int {
+		return cmp.Compare(order[x.Matrices[0]], order[y.Matrices[0]])
+	})
+	return all
 }
 
 // Choice is the kernel that auto took for a product, compared with the fastest of its rivals.

@@ -68,7 +68,8 @@ func enterAs[T, O formats.Value](
 	out := formats.TypeOf[O]()
 	column := int64(r.a.Cols)*int64(o.Precision.Storage().Size()) + int64(r.a.Rows)*int64(out.Size())
 	p := &planned{several: at.several, onRight: way.Right, bytes: int64(r.n) * column}
-	var x formats.Encoded = formats.Convert[T](r.a)
+	a, b := operands[T](r)
+	var x formats.Encoded = a
 	if t := way.quantised(); t != dtype.Invalid {
 		var err error
 		if p.quantised, _, err = formats.Quantise(r.a, t); err != nil {
@@ -76,7 +77,7 @@ func enterAs[T, O formats.Value](
 		}
 		x = p.quantised
 	}
-	if err := prepare[T, O](ctx, p, at.dev, x, formats.ConvertDense[T](r.b), o, way); err != nil {
+	if err := prepare[T, O](ctx, p, at.dev, x, b, o, way); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -258,18 +259,9 @@ func verify[O oracle.Number](ctx context.Context, r *round, x answer[O]) (err er
 
 // problem is the product that an answer is checked against, with operands as the precision rounds them.
 func problem[O, N oracle.Number](r *round, x answer[O]) oracle.ProblemOf[N] {
-	a, b := r.a, r.b
-	switch r.prec.Storage() {
-	case dtype.F16:
-		a = formats.Convert[float32](formats.Convert[half.F16](a))
-		b = formats.ConvertDense[float32](formats.ConvertDense[half.F16](b))
-	case dtype.BF16:
-		a = formats.Convert[float32](formats.Convert[half.BF16](a))
-		b = formats.ConvertDense[float32](formats.ConvertDense[half.BF16](b))
-	}
+	a, b := rounded[N](r)
 	return oracle.ProblemOf[N]{
-		A: formats.Convert[N](a), B: formats.ConvertDense[N](b), Quantised: x.quantised, Alpha: 1,
-		Compute: x.computed, Out: x.rounded,
+		A: a, B: b, Quantised: x.quantised, Alpha: 1, Compute: x.computed, Out: x.rounded,
 	}
 }
 

@@ -12,15 +12,17 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Words of Products.Formats that stand for several formats and kernels.
 const (
 	Packings = "packings" // each way to pack the matrix that the device has a kernel for
 	Near     = "near"     // those that are predicted to take at most twice as long as the fastest
-	Rivals   = "rivals"   // those that are predicted to take at most eight times as long
+	Rivals   = "rivals"   // those that auto predicts to take at most four times as long
 )
 
 // Predicted is a predicted time of a product, and the figures that it was made from.
@@ -58,7 +60,7 @@ type entered struct {
 func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
 	var out []entered
 	for _, f := range r.of.Formats {
-		within, word := map[string]float64{Packings: math.Inf(1), Near: 2, Rivals: 8}[f]
+		within, word := map[string]float64{Packings: math.Inf(1), Near: 2, Rivals: 4}[f]
 		if !word {
 			out = append(out, entered{name: f})
 			continue
@@ -66,7 +68,11 @@ func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
 		if at.several {
 			return nil, fmt.Errorf("format %s: %s is several devices, want one", f, at.name)
 		}
-		ps, err := r.packings(ctx, at.devices[0], within)
+		find := r.packings
+		if f == Rivals {
+			find = r.rivals
+		}
+		ps, err := find(ctx, at.devices[0], within)
 		if err != nil {
 			return nil, err
 		}
@@ -93,6 +99,19 @@ func (r *round) packings(ctx context.Context, dev *spmm.Device, within float64) 
 		ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return float64(p.Predicted) > within*float64(least) })
 	}
 	return ps, nil
+}
+
+// rivals are those among which auto decides, as it predicts them.
+func (r *round) rivals(ctx context.Context, dev *spmm.Device, within float64) ([]spmm.Packing, error) {
+	d, err := access.Device(dev)
+	if err != nil {
+		return nil, err
+	}
+	w, err := work.Work{Precision: r.prec, Cols: r.n}.Resolve(formats.ConvertTo(r.a, r.prec.Storage()), work.Form{})
+	if err != nil {
+		return nil, err
+	}
+	return choose.Rivals(ctx, d, w, within)
 }
 
 // predicted returns the part of a packing that a report keeps.

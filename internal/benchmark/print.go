@@ -289,7 +289,12 @@ func (r *Report) CSV(w io.Writer) error {
 		"clamped", "read_gb_s", "bound_by", "gflops", "bytes",
 		"encode_s", "asked_us", "error",
 	})
-	g := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	g := func(x float64) string { // "" for what is not known
+		if x == 0 || math.IsInf(x, 0) {
+			return ""
+		}
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
 	for i := range r.Results {
 		x := &r.Results[i]
 		c.Write([]string{

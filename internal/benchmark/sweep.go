@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
@@ -132,12 +135,14 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 		e.Peers = append(e.Peers, p.description)
 	}
 	total, done := s.Total(), int64(0)
+	open := s.opener()
 	for i := range s.Products {
 		for _, name := range s.Products[i].Matrices {
-			rounds, err := s.rounds(ctx, &s.Products[i], name)
+			a, err := open(ctx, name)
 			if err != nil {
 				return err
 			}
+			rounds := s.rounds(&s.Products[i], name, a)
 			for _, p := range rounds {
 				p.progress = func(part float64) { s.Progress(done+int64(part*units), total) }
 				err := p.run(ctx, places, peers)
@@ -154,19 +159,29 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// rounds are the products with a matrix.
-func (s *Sweep) rounds(ctx context.Context, of *Products, name string) ([]*round, error) {
-	a, err := s.Open(ctx, name)
-	if err != nil {
-		return nil, err
+// opener returns Open, which keeps the last matrix for products in a row.
+func (s *Sweep) opener() func(ctx context.Context, name string) (*formats.CSR[float32], error) {
+	var last string
+	var a *formats.CSR[float32]
+	return func(ctx context.Context, name string) (*formats.CSR[float32], error) {
+		var err error
+		if a == nil || name != last {
+			last = name
+			a, err = s.Open(ctx, name)
+		}
+		return a, err
 	}
+}
+
+// rounds are the products with a matrix.
+func (s *Sweep) rounds(of *Products, name string, a *formats.CSR[float32]) []*round {
 	var all []*round
 	for _, n := range of.Columns {
 		for _, prec := range of.Precisions {
 			all = append(all, &round{Sweep: s, of: of, name: name, a: a, n: n, prec: prec})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // measured passes on what there is, if somebody wants it.
@@ -189,6 +204,8 @@ type round struct {
 	b        *formats.Dense[float32]
 	n        int // columns of B
 	prec     dtype.Type
+	making   sync.Mutex
+	made     map[any]any // operands in other types: see once
 	all      []*contest
 	progress func(part float64)
 }
@@ -199,8 +216,9 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 		for _, c := range r.all {
 			c.drop()
 		}
+		r.b, r.made = nil, nil
 	}()
-	r.b = gen.Dense(r.a.Cols, r.n, 1, gen.Values{})
+	r.b, r.made = gen.Dense(r.a.Cols, r.n, 1, gen.Values{}), map[any]any{}
 	for _, at := range places {
 		if !slices.Contains(r.of.Backends, at.asked) {
 			continue
@@ -226,21 +244,42 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 			}
 		}
 	}
-	for _, c := range r.all {
-		if c.entrant == nil {
-			continue
-		}
-		if err := c.entrant.(checked).check(ctx, r); err != nil {
-			if err := c.fail(err); err != nil {
-				return err
-			}
-		}
+	if err := r.checkAll(ctx); err != nil {
+		return err
 	}
 	if err := r.measure(ctx, r.all, r.progress); err != nil {
 		return err
 	}
 	ask(r.all, r.of.Limits)
 	return nil
+}
+
+// checkAll verifies all: plans several at a time, as most of that is loading their kernels, then peers.
+func (r *round) checkAll(ctx context.Context) error {
+	const atOnce = 8
+	check := func(ctx context.Context, c *contest) error {
+		if err := c.entrant.(checked).check(ctx, r); err != nil {
+			return c.fail(err)
+		}
+		return nil
+	}
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	var peers []*contest
+	for _, c := range living(r.all) {
+		if _, is := c.entrant.(*planned); is {
+			g.Go(func() error { return check(within, c) })
+		} else {
+			peers = append(peers, c)
+		}
+	}
+	err := g.Wait()
+	for _, c := range peers {
+		if err == nil {
+			err = check(ctx, c)
+		}
+	}
+	return err
 }
 
 // enterAll adds all who compute the product at a place.

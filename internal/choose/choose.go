@@ -34,11 +34,15 @@ type Candidate struct {
 	Why     string        // reads behind "because": the reason for its place
 	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
+	bound   api.Bound     // that the prediction is made from, as are stats and items
+	stats   formats.Stats
+	items   int64
 	encode  time.Duration // of the whole matrix, estimated from a sample
 	packed  *work.Packed  // the whole matrix, if the sample was all of it and has the matrix's values
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
 	far     bool          // it is predicted to be far from the best
+	over    time.Duration // if not 0, it was not packed, as even the best packing takes this long
 }
 
 // Unlikely is the cost of a candidate that cannot hold the matrix, or is far from the best.
@@ -92,7 +96,11 @@ func Choose(ctx context.Context, d *device.Device, w *work.Work) ([]*Candidate, 
 		cs[0].Why = "there is no other " + requested(w, cs[0])
 		return cs, nil
 	}
-	if err := price(ctx, d, cs, w); err != nil {
+	within := 1.0
+	if w.Tune { // which measures those that are near
+		within = math.Inf(1)
+	}
+	if err := price(ctx, d, cs, w, within); err != nil {
 		return nil, err
 	}
 	dropFar(cs)
@@ -137,10 +145,17 @@ func requested(w *work.Work, c *Candidate) string {
 // predicted compares a candidate with the best of the others.
 func predicted(cs []*Candidate, c *Candidate) string {
 	why := "it is predicted to take " + Short(c.cost)
+	var next *Candidate // of those that were not packed
 	for _, other := range cs {
 		if other != c && other.cost != Unlikely {
 			return fmt.Sprintf("%s, and %s %s", why, other.runner(), Short(other.cost))
 		}
+		if other.over > 0 && (next == nil || other.over < next.over) {
+			next = other
+		}
+	}
+	if next != nil {
+		why = fmt.Sprintf("%s, and %s at least %s", why, next.runner(), Short(next.over))
 	}
 	return why
 }

@@ -45,6 +45,28 @@ func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]api.Packing
 	return append(ps, missing(ps, w)...), nil
 }
 
+// Rivals returns the ways to pack the matrix that are predicted to take at most `within` times as long as the fastest,
+// as Choose predicts them, from samples. Nothing else is packed.
+func Rivals(ctx context.Context, d *device.Device, w *work.Work, within float64) ([]api.Packing, error) {
+	cs, err := candidates(d, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := price(ctx, d, cs, w, within); err != nil {
+		return nil, err
+	}
+	var ps []api.Packing
+	for best := least(cs); len(cs) > 0; cs = cs[1:] {
+		if c := cs[0]; c.cost != Unlikely && float64(c.cost) <= within*float64(best) {
+			ps = append(ps, api.Packing{
+				Format: c.Kernel.Name, Variant: c.Variant.Name, Precision: c.Variant.In, Kernel: c.runs.Kernel(),
+				Stats: c.stats, Items: c.items, Bound: c.bound, Predicted: c.cost,
+			})
+		}
+	}
+	return ps, nil
+}
+
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
 func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor,
 	a *work.Matrix) (api.Packing, error) {

@@ -45,12 +45,8 @@ func Predict(ctx context.Context, d *device.Device, w *work.Work, n int) (time.D
 	if err != nil {
 		return 0, err
 	}
-	if err := price(ctx, d, cs, &x); err != nil {
+	if err := price(ctx, d, cs, &x, 1); err != nil {
 		return 0, err
 	}
-	best := Unlikely
-	for _, c := range cs {
-		best = min(best, c.cost)
-	}
-	return best, nil
+	return least(cs), nil
 }

@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/work"
@@ -17,38 +21,109 @@ import (
 
 // All candidates pack a small sample. Those within nearby times the best prediction, at most several, then pack a
 // larger one, of no more than a share of the matrix. So choosing takes a fraction of the time of packing all of it.
+// Where next to nothing is to be done to pack it for the best, only those within nearQuick times its prediction do, and
+// of a smaller share.
 const (
-	nearby  = 1.5
-	several = 3
-	share   = 4
+	nearby, nearQuick   = 1.5, 1.1
+	several             = 3
+	share, shareOfQuick = 4, 16
+	shareOfSmall        = 32
+	leastSample         = 1 << 13 // entries
 )
 
 // price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
-// Those that cannot hold even that are Unlikely, and so are those that are not worth looking at for few uses.
-func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
+// Those that cannot hold even that are Unlikely, and so are those that are not worth looking at: for few uses, or as
+// even the best packing would take `within` times as long as another.
+func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work, within float64) error {
 	pr, err := newPredictor(ctx, d, w.A.CSR(), w)
 	if err != nil {
 		return err
 	}
-	small, err := w.A.SampledTo(work.SmallSample)
+	small, err := w.A.SampledTo(min(work.SmallSample, max(leastSample, w.A.NNZ()/shareOfSmall)))
 	if err != nil {
 		return err
 	}
-	start, best := time.Now(), Unlikely
+	var quick, slow []*Candidate // to pack
 	for _, c := range cs {
 		c.cost = Unlikely
-		if w.Format == "" && c.hollow(w.A) || spent(w.Uses, best, time.Since(start)) {
-			continue
+		switch {
+		case c.quick():
+			quick = append(quick, c)
+		case w.Format != "" || !c.hollow(w.A):
+			slow = append(slow, c)
 		}
-		if err := c.price(ctx, d, pr, w.A, small); err != nil {
+	}
+	if w.Uses > 0 {
+		return priceFew(ctx, d, pr, slices.Concat(quick, slow), w, small)
+	}
+	large, err := w.A.Sampled()
+	if err != nil {
+		return err
+	}
+	if err := priceAll(ctx, d, pr, quick, w.A, large); err != nil {
+		return err
+	}
+	if best := least(quick); best != Unlikely && w.A.Kind() == dtype.Invalid {
+		slow = slices.DeleteFunc(slow, func(c *Candidate) bool {
+			t := c.atBest(d, pr, w)
+			if float64(t) <= within*float64(best) {
+				return false
+			}
+			c.over = t
+			return true
+		})
+	}
+	if err := priceAll(ctx, d, pr, slow, w.A, small); err != nil || small.NNZ() == w.A.NNZ() {
+		return err
+	}
+	return refine(ctx, d, pr, slices.Concat(quick, slow), w.A, small)
+}
+
+// quick tells whether next to nothing is to be done to pack a matrix, or to tell what that gives.
+func (c *Candidate) quick() bool { return c.Kernel.Measure != nil || c.Kernel.Name == "csr" }
+
+// least is the cost of the best candidate.
+func least(cs []*Candidate) time.Duration {
+	best := Unlikely
+	for _, c := range cs {
+		best = min(best, c.cost)
+	}
+	return best
+}
+
+// atBest is less than any packing of the matrix for the candidate is predicted to take.
+func (c *Candidate) atBest(d *device.Device, pr *model.Predictor, w *work.Work) time.Duration {
+	t := Unlikely
+	for _, v := range usable(c.Kernel, d.Caps(), w.Precision, w.A.Kind()) {
+		t = min(t, pr.Least(c.Kernel.Name, v, w.A.NNZ())+pr.Passes(v))
+	}
+	return t
+}
+
+// priceFew prices one candidate after another until looking at further ones cannot pay.
+func priceFew(ctx context.Context, d *device.Device, pr *model.Predictor, cs []*Candidate, w *work.Work,
+	s *work.Matrix) error {
+	start, best := time.Now(), Unlikely
+	for _, c := range cs {
+		if spent(w.Uses, best, time.Since(start)) {
+			break
+		}
+		if err := c.price(ctx, d, pr, w.A, s); err != nil {
 			return err
 		}
 		best = min(best, c.cost)
 	}
-	if small.NNZ() == w.A.NNZ() || w.Uses > 0 {
-		return nil
+	return nil
+}
+
+// priceAll prices candidates side by side.
+func priceAll(ctx context.Context, d *device.Device, pr *model.Predictor, cs []*Candidate, a, s *work.Matrix) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, c := range cs {
+		g.Go(func() error { return c.price(ctx, d, pr, a, s) })
 	}
-	return refine(ctx, d, pr, cs, w.A, small)
+	return g.Wait()
 }
 
 // spent tells whether looking at further candidates cannot pay: it has taken as long as all uses will.
@@ -58,22 +133,24 @@ func spent(uses int, best, took time.Duration) bool {
 
 // refine predicts those that are near the best again, from a larger sample.
 func refine(ctx context.Context, d *device.Device, pr *model.Predictor, cs []*Candidate, a, small *work.Matrix) error {
-	s, err := a.SampledTo(min(work.LargeSample, a.NNZ()/share))
+	order := slices.Clone(cs)
+	sortByCost(order, 0)
+	within, of := nearby, int64(share)
+	if order[0].quick() {
+		within, of = nearQuick, shareOfQuick
+	}
+	n := 1
+	for n < min(several, len(order)) && float64(order[n].cost) <= within*float64(order[0].cost) {
+		n++
+	}
+	if n == 1 {
+		return nil
+	}
+	s, err := a.SampledTo(min(work.LargeSample, a.NNZ()/of))
 	if err != nil || s.NNZ() <= small.NNZ() {
 		return err
 	}
-	order := slices.Clone(cs)
-	sortByCost(order, 0)
-	least := order[0].cost
-	for i, c := range order {
-		if i == several || c.cost == Unlikely || float64(c.cost) > nearby*float64(least) {
-			break
-		}
-		if err := c.price(ctx, d, pr, a, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return priceAll(ctx, d, pr, order[:n], a, s)
 }
 
 // price predicts a candidate from a sample. One that cannot hold it is Unlikely.
@@ -84,7 +161,8 @@ func (c *Candidate) price(ctx context.Context, d *device.Device, pr *model.Predi
 		return nil
 	}
 	if err == nil {
-		_, c.cost = c.predict(d, pr, enc, stats, items)
+		c.stats, c.items = stats, items
+		c.bound, c.cost = c.predict(d, pr, enc, stats, items)
 	}
 	return err
 }

@@ -3,10 +3,14 @@
 package choose
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -51,5 +55,50 @@ func TestPackedOnce(t *testing.T) {
 	}
 	if p != cs[0].packed || p.Data.NNZ != a.NNZ() {
 		t.Errorf("packed anew with %d entries, want what the sample gave with %d", p.Data.NNZ, a.NNZ())
+	}
+}
+
+// TestAtBest checks that no sample is predicted to take less than what rules candidates out before they are packed,
+// and so that what is chosen is the fastest of all.
+func TestAtBest(t *testing.T) {
+	devices := snapshotDevices()
+	for _, name := range []string{"cuda-9.0", "vulkan-lanes"} {
+		d := devices[name]
+		for _, m := range snapshotMatrices {
+			a, err := gen.CSR(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, prec := range []dtype.Type{dtype.F16, dtype.F32} {
+				for _, n := range []int{1, 128} {
+					checkAtBest(t, fmt.Sprintf("%s, %s, %v, N=%d", name, m, prec, n), d,
+						resolve(t, formats.ConvertTo(a, prec.Storage()), work.Work{Precision: prec, Cols: n}))
+				}
+			}
+		}
+	}
+}
+
+func checkAtBest(t *testing.T, what string, d *device.Device, w *work.Work) {
+	cs, err := candidates(d, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := price(t.Context(), d, cs, w, math.Inf(1)); err != nil {
+		t.Fatal(err)
+	}
+	pr, err := newPredictor(t.Context(), d, w.A.CSR(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cs {
+		if !c.quick() && c.atBest(d, pr, w) > c.cost {
+			t.Errorf("%s: %s takes %v at best, and is predicted to take %v", what, c.name(), c.atBest(d, pr, w), c.cost)
+		}
+	}
+	all := least(cs)
+	cs, err = Choose(t.Context(), d, w)
+	if err != nil || cs[0].cost > all {
+		t.Errorf("%s: %s is chosen, %v, and the fastest takes %v; error %v", what, cs[0].name(), cs[0].cost, all, err)
 	}
 }

@@ -144,6 +144,8 @@ type Cost struct {
 	// Overlap says that a variant moves data while it computes, however many work items there are: the largest of memory,
 	// fetches and arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
+	// Streams says that memory moves while work items compute: the larger of both counts.
+	Streams bool `json:"memory_overlap,omitempty"`
 	// Busy is how many work items, of up to COLS columns each, keep a unit busy: with fewer, arithmetic and fetches
 	// take as long as if there were Busy of them. With 1, work items for some of the units take as long as work items for
 	// all of them.
@@ -327,6 +329,7 @@ func (c Cost) or(x Cost) Cost {
 	c.Fetch, c.Launch = cmp.Or(c.Fetch, x.Fetch), cmp.Or(c.Launch, x.Launch)
 	c.StartUS, c.StepUS = cmp.Or(c.StartUS, x.StartUS), cmp.Or(c.StepUS, x.StepUS)
 	c.Busy, c.Cut, c.Overlap = cmp.Or(c.Busy, x.Busy), cmp.Or(c.Cut, x.Cut), c.Overlap || x.Overlap
+	c.Streams = c.Streams || x.Streams
 	return c
 }
 

@@ -127,12 +127,13 @@ func TestCostLeavesOut(t *testing.T) {
 		{Variants: []string{"dense/big_*"}, StartUS: 1},
 		{Variants: []string{"dense/*_f16"}, StartUS: 2, Arithmetic: 3, Overlap: true},
 		{Variants: []string{"csr/*"}, StepUS: 4},
-		{Variants: []string{"dense/*"}, Arithmetic: 5, Fetch: 6, Busy: 7, Columns: 8, StepUS: 9, Launch: 10, Cut: 11},
+		{Variants: []string{"dense/*"}, Arithmetic: 5, Fetch: 6, Busy: 7, Columns: 8, StepUS: 9, Launch: 10, Cut: 11,
+			Streams: true},
 	}}
 	c, known := m.Cost("dense", "big_f16")
 	c.Variants = nil
 	want := model.Cost{StartUS: 1, Arithmetic: 3, Overlap: true, Fetch: 6, Busy: 7, Columns: 8, StepUS: 9, Launch: 10,
-		Cut: 11}
+		Cut: 11, Streams: true}
 	if !known || !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v, want %+v", c, want)
 	}

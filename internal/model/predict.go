@@ -80,7 +80,21 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	}
 	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
 	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
-	return b, micros(launch) + b.Memory + max(share, c.alone(heaviest))
+	if share = max(share, c.alone(heaviest)); c.Streams {
+		return b, micros(launch) + max(b.Memory, share)
+	}
+	return b, micros(launch) + b.Memory + share
+}
+
+// Least is less than Time predicts of any packing of a matrix of nnz entries for a variant, however well its rows share
+// columns and however its work is shared out: two entries for each multiply-add, as in matrix units that skip zeros,
+// a quarter of the rows of B that rows nearby fetch, and no waiting.
+func (p *Predictor) Least(kernel string, v *spec.Variant, nnz int64) time.Duration {
+	c, _ := p.Model.Cost(kernel, v.Name)
+	c.StepUS, c.Busy, c.Cut = 0, 0, 0
+	s := formats.Stats{StoredBytes: nnz * int64(v.In.Storage().Size()), MACs: nnz / 2, Gathers: p.Nearby / 4}
+	_, t := p.TimeAt(c, v, s, 1)
+	return time.Duration(float64(t) * min(1, p.Model.Correction(kernel, v.Name).Factor()))
 }
 
 // scale is how much longer something takes on the device at hand than on the one that a model was measured on; 1 where

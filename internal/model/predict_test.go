@@ -30,6 +30,17 @@ func round() *model.Predictor {
 	}
 }
 
+// TestLeast checks a bound worked out by hand, and that waiting and idle units do not add to it.
+func TestLeast(t *testing.T) {
+	p := round()
+	p.Model.Costs[0].StepUS, p.Model.Costs[0].Busy, p.Model.Costs[0].Cut = 5, 7, 1
+	// 3 µs launch; B, C and 40,000 B of A: 0.552; rows of B, 2·2,500·256 B: 1.28; 2·5,000·64 FLOP: 0.64
+	want := 3*time.Microsecond + 552*time.Nanosecond + 1280*time.Nanosecond + 640*time.Nanosecond
+	if got := p.Least("kernel", scalar(), 10000); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func scalar() *spec.Variant { return &spec.Variant{In: dtype.F32, Code: backend.CodeSPIRV} }
 
 // stats are of 10,000 entries. Each fetches a row of B that no near row shares.
@@ -74,6 +85,15 @@ func TestPredict(t *testing.T) {
 		{"a start for each 80th work item, and the work item itself", 800, 11 * us,
 			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 				p.Model.Costs[0].StartUS = 1
+			}},
+		{"memory that moves while units compute", 100, -512 * time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].Streams = true
+			}},
+		{"memory that takes longer than computing", 100, 2*us - 6400*time.Nanosecond,
+			func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+				p.Model.Costs[0].Streams, s.StoredBytes = true, 2e6
+				p.Rates.Cache, p.Rates.FMA = 0, 0
 			}},
 		{"steps of an average work item", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Model.Costs[0].StepUS = 1

@@ -4,7 +4,6 @@ package work
 
 import (
 	"math"
-	"slices"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -17,22 +16,31 @@ import (
 func Distinct(a formats.Encoded) int64 {
 	const (
 		nearby = 128
-		enough = 1 << 18 // columns to look at
+		enough = 1 << 17 // columns to look at
+		most   = 1 << 18 // of a group
 	)
-	rows, _ := a.Dims()
+	rows, width := a.Dims()
 	panels, group := spec.Ceil(rows, a.PanelRows()), max(1, nearby/a.PanelRows()) // panels of nearby rows
 	step := max(1, int(a.NNZ()/enough))
 	var cols []uint32
 	var all, first int
+	seen := make([]uint64, spec.Ceil(width, 64))
 	for g := 0; g*group < panels; g += step {
 		cols = cols[:0]
-		for p := g * group; p < min((g+1)*group, panels) && len(cols) < enough; p++ {
+		for p := g * group; p < min((g+1)*group, panels) && len(cols) < most; p++ {
 			cols = a.PanelCols(cols, p)
 		}
-		cols = cols[:min(len(cols), enough)]
-		slices.Sort(cols)
+		cols = cols[:min(len(cols), most)]
 		all += len(cols)
-		first += len(slices.Compact(cols))
+		for _, c := range cols {
+			if bit := uint64(1) << (c % 64); seen[c/64]&bit == 0 {
+				seen[c/64] |= bit
+				first++
+			}
+		}
+		for _, c := range cols {
+			seen[c/64] = 0
+		}
 	}
 	if all == 0 {
 		return a.NNZ()
