@@ -111,7 +111,7 @@ func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b 
 func (t *Tensor) BlockLayout(i, j int) Layout {
 	l := t.Shape.blockLayout(i, j)
 	if t.foreign != nil {
-		l.LD, l.Loose = t.foreign.ld, t.foreign.loose
+		l.LD, l.Loose, l.Unaligned = t.foreign.ld, t.foreign.loose, t.foreign.address%16 != 0
 	}
 	return l
 }

@@ -9,6 +9,19 @@
 // SPLIT lanes with the same 8 columns divide a row's entries.
 #define SPLIT (DEALT && TILES == 1 ? 2 : 1)
 
+// row_of_b loads 8 columns of a row of B, from column col on; `from` is where that column starts. Of a column-major B
+// columns past its last are 0.
+__device__ __forceinline__ uint4 row_of_b(const u16 *from, const Params &p, u32 row, u32 col) {
+#ifdef B_COLUMNS
+    u32 x[8];
+#pragma unroll
+    for (int j = 0; j < 8; j++) x[j] = col + j < p.n ? __ldg(from + (u64)j * p.ldb + row) : 0;
+    return make_uint4(x[1] << 16 | x[0], x[3] << 16 | x[2], x[5] << 16 | x[4], x[7] << 16 | x[6]);
+#else
+    return __ldg((const uint4 *)(from + (u64)row * p.ldb));
+#endif
+}
+
 // Remainder is a warp's sums of some rows of the COO remainder. TEAM lanes work on a row: TILES lanes, for 8 columns
 // each, times SPLIT. A lane has ROWS rows at once. All go through B's rows from the first to the last, so that rows of
 // B that several rows of A need are still in L1. While AT_ONCE rows of B are loaded for each row, the next entries are
@@ -26,7 +39,12 @@ template <int ROWS, int AT_ONCE> struct Remainder {
     __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first,
                                         u32 apart, u32 last, u32 col, u32 lane, u32 share = 0, u32 shares = 1) {
         col += lane % TILES * 8;
-        const u16 *from = b + (col < p.ldb ? col : 0), *remainder = index.remainder_values(values);
+#ifdef B_COLUMNS
+        const u16 *from = b + (u64)col * p.ldb;
+#else
+        const u16 *from = b + (col < p.ldb ? col : 0);
+#endif
+        const u16 *remainder = index.remainder_values(values);
         const u32 *cols = index.remainder_cols(p);
         u32 at[ROWS], end[ROWS], k[ROWS][OWN], v[ROWS][OWN], mine = DEALT ? lane % TEAM : 0;
 #pragma unroll
@@ -67,7 +85,7 @@ template <int ROWS, int AT_ONCE> struct Remainder {
                     u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n],
                         reader = lane - mine + n % TILES;
                     if (other) row = __shfl_sync(~0u, row, reader), value = __shfl_sync(~0u, value, reader);
-                    y[i][n] = __ldg((const uint4 *)(from + (u64)row * p.ldb)), f[i][n] = widen_lo<ELEM>(value);
+                    y[i][n] = row_of_b(from, p, row, col), f[i][n] = widen_lo<ELEM>(value);
                 }
             some = load();
 #pragma unroll

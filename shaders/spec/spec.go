@@ -137,6 +137,9 @@ type Variant struct {
 	Workspace bool
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
+	// ByColumns is the form that launches with a column-major B take; it takes a C of either order. nil: the variant
+	// takes no such B, or it takes any order.
+	ByColumns *Variant
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
 	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for
@@ -156,8 +159,16 @@ func (v *Variant) Sums() dtype.Type {
 	return dtype.F32
 }
 
+// TakesOrders reports whether the variant, or a form of it, takes a B and a C of these orders.
+func (v *Variant) TakesOrders(bCol, cCol bool) bool {
+	return v.AnyOrder || !bCol && !cCol || bCol && v.ByColumns != nil
+}
+
 // For returns the form of the variant that multiplies in p.
 func (v *Variant) For(p Problem) *Variant {
+	if v.ByColumns != nil && p.BCol {
+		return v.ByColumns
+	}
 	if v.Epilogue != nil && !p.Epilogue.None() {
 		return v.Epilogue
 	}
@@ -173,13 +184,16 @@ func (v *Variant) ForBatches(p Problem) *Variant {
 	return v.For(p)
 }
 
-// Forms returns the variants, each with its form for epilogues and what runs before it.
+// Forms returns the variants, each with its other forms and what runs before it.
 func (k *Program) Forms() []*Variant {
 	var vs []*Variant
 	for _, v := range k.Variants {
 		vs = append(vs, v)
 		if v.Epilogue != nil {
 			vs = append(vs, v.Epilogue)
+		}
+		if v.ByColumns != nil {
+			vs = append(vs, v.ByColumns)
 		}
 		if v.Before != nil {
 			vs = append(vs, v.Before)
