@@ -9,19 +9,6 @@
 // SPLIT lanes with the same 8 columns divide a row's entries.
 #define SPLIT (DEALT && TILES == 1 ? 2 : 1)
 
-// row_of_b loads 8 columns of a row of B, from column col on; `from` is where that column starts. Of a column-major B
-// columns past its last are 0.
-__device__ __forceinline__ uint4 row_of_b(const u16 *from, const Params &p, u32 row, u32 col) {
-#ifdef B_COLUMNS
-    u32 x[8];
-#pragma unroll
-    for (int j = 0; j < 8; j++) x[j] = col + j < p.n ? __ldg(from + (u64)j * p.ldb + row) : 0;
-    return make_uint4(x[1] << 16 | x[0], x[3] << 16 | x[2], x[5] << 16 | x[4], x[7] << 16 | x[6]);
-#else
-    return __ldg((const uint4 *)(from + (u64)row * p.ldb));
-#endif
-}
-
 // Remainder is a warp's sums of some rows of the COO remainder. TEAM lanes work on a row: TILES lanes, for 8 columns
 // each, times SPLIT. A lane has ROWS rows at once. All go through B's rows from the first to the last, so that rows of
 // B that several rows of A need are still in L1. While AT_ONCE rows of B are loaded for each row, the next entries are
@@ -85,9 +72,35 @@ template <int ROWS, int AT_ONCE> struct Remainder {
                     u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n],
                         reader = lane - mine + n % TILES;
                     if (other) row = __shfl_sync(~0u, row, reader), value = __shfl_sync(~0u, value, reader);
-                    y[i][n] = row_of_b(from, p, row, col), f[i][n] = widen_lo<ELEM>(value);
+#ifdef B_COLUMNS
+                    y[i][n].x = row, f[i][n] = widen_lo<ELEM>(value);
+#else
+                    y[i][n] = __ldg((const uint4 *)(from + (u64)row * p.ldb)), f[i][n] = widen_lo<ELEM>(value);
+#endif
                 }
             some = load();
+#ifdef B_COLUMNS // two columns at a time, because there are no registers for the elements of more
+#pragma unroll
+            for (int j = 0; j < 8; j += 2) {
+                if (col + j >= p.n) break;
+                bool two = col + j + 1 < p.n;
+                u32 e[2][ROWS][AT_ONCE];
+#pragma unroll
+                for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                    for (int n = 0; n < AT_ONCE; n++) {
+                        const u16 *at = from + (u64)j * p.ldb + y[i][n].x;
+                        e[0][i][n] = __ldg(at), e[1][i][n] = two ? __ldg(at + p.ldb) : 0;
+                    }
+#pragma unroll
+                for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                    for (int n = 0; n < AT_ONCE; n++)
+#pragma unroll
+                        for (int h = 0; h < 2; h++)
+                            x[i][j + h] = fmaf(f[i][n], widen_lo<ELEM>(e[h][i][n]), x[i][j + h]);
+            }
+#else
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
 #pragma unroll
@@ -99,6 +112,7 @@ template <int ROWS, int AT_ONCE> struct Remainder {
                         x[i][2 * j + 1] = fmaf(f[i][n], widen_hi<ELEM>(words[j]), x[i][2 * j + 1]);
                     }
                 }
+#endif
         }
 #pragma unroll
         for (int i = 0; i < ROWS && SPLIT == 2; i++)
