@@ -108,8 +108,8 @@ func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layo
 	}
 	return w.copy(sbuf, dbuf, e, densecopy.Op{
 		Rows: src.Rows, Cols: src.Cols, Alpha: 1, Beta: beta, Epilogue: e.Epilogue,
-		Src: densecopy.Layout{Type: src.Type, LD: src.LD, ColMajor: src.ColMajor},
-		Dst: densecopy.Layout{Type: dst.Type, LD: dst.LD, ColMajor: dst.ColMajor},
+		Src: densecopy.Layout{Type: src.Type, LD: src.LD, ColMajor: src.ColMajor, Aligned: !src.Loose},
+		Dst: densecopy.Layout{Type: dst.Type, LD: dst.LD, ColMajor: dst.ColMajor, Aligned: !dst.Loose},
 	})
 }
 
@@ -126,7 +126,7 @@ func (w *Composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n 
 
 // copy adds the launch of kernel densecopy.
 func (w *Composer) copy(src, dst backend.Buffer, e biased, op densecopy.Op) error {
-	v, err := densecopy.Variant(w.l.dev.Caps(), op.Src.Type, op.Dst.Type)
+	v, err := densecopy.Suited(w.l.dev.Caps(), op)
 	if err != nil {
 		return err
 	}

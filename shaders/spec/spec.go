@@ -140,6 +140,8 @@ type Variant struct {
 	// ByColumns is the form that launches with a column-major B take; it takes a C of either order. nil: the variant
 	// takes no such B, or it takes any order.
 	ByColumns *Variant
+	// ColumnsOfC says that C may be column-major where B is row-major.
+	ColumnsOfC bool
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
 	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for
@@ -161,7 +163,13 @@ func (v *Variant) Sums() dtype.Type {
 
 // TakesOrders reports whether the variant, or a form of it, takes a B and a C of these orders.
 func (v *Variant) TakesOrders(bCol, cCol bool) bool {
-	return v.AnyOrder || !bCol && !cCol || bCol && v.ByColumns != nil
+	switch {
+	case v.AnyOrder || !bCol && !cCol:
+		return true
+	case bCol:
+		return v.ByColumns != nil
+	}
+	return v.ColumnsOfC
 }
 
 // For returns the form of the variant that multiplies in p.
