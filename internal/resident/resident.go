@@ -185,12 +185,7 @@ func (m *Matrix) Writes(t dtype.Type) bool {
 // Orders returns in which orders the kernels that multiply by n columns get a B and a C of these orders: row-major
 // where they do not take them.
 func (m *Matrix) Orders(n int, bCol, cCol bool) (b, c bool) {
-	for _, o := range [][2]bool{{bCol, cCol}, {bCol, false}, {false, cCol}} {
-		if m.takes(n, o[0], o[1]) {
-			return o[0], o[1]
-		}
-	}
-	return false, false
+	return spec.Orders(func(b, c bool) bool { return m.takes(n, b, c) }, bCol, cCol)
 }
 
 // takes tells whether the kernels that multiply by n columns take a B and a C of these orders.

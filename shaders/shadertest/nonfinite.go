@@ -21,7 +21,7 @@ type Specials struct {
 	N    int       // columns of B
 	A    []Special // the first rows of A
 	Rows int       // of A; those after the first are empty; at least len(A)
-	Col  bool      // B and C are column-major
+	Col  bool      // C is column-major, and B where the variant takes both
 }
 
 // Special is a row of A.
@@ -82,6 +82,10 @@ func (s *Suite) nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out
 	}
 	for _, q := range specials {
 		q.Run(t, dev, s.Format, v, out)
+		if v.TakesOrders(false, true) {
+			q.Col = true
+			q.Run(t, dev, s.Format, v, out)
+		}
 	}
 }
 
@@ -107,9 +111,12 @@ func (q Specials) run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.
 	b := NewArray(v.In, q.b(p.LDB, every)).Data
 	at := func(i, j int) int { return i*p.N + j }
 	if q.Col {
-		rows := p.LDB
-		p.BCol, p.CCol, p.LDB, p.LDC = true, true, (p.K+7)&^7, p.M
-		b = columns(b, v.In.Size(), p.K, p.N, rows, p.LDB)
+		p.CCol, p.LDC = true, p.M
+		if v.TakesOrders(true, true) {
+			rows := p.LDB
+			p.BCol, p.LDB = true, (p.K+7)&^7
+			b = columns(b, v.In.Size(), p.K, p.N, rows, p.LDB)
+		}
 		at = func(i, j int) int { return j*p.M + i }
 	}
 	c := Array{out, make([]byte, p.M*p.N*out.Size())}

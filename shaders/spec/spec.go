@@ -172,6 +172,17 @@ func (v *Variant) TakesOrders(bCol, cCol bool) bool {
 	return v.ColumnsOfC
 }
 
+// Orders returns in which orders a variant of which this function reports what it takes (see TakesOrders) gets a B and a
+// C of these orders: row-major where it does not take them.
+func Orders(takes func(bCol, cCol bool) bool, bCol, cCol bool) (b, c bool) {
+	for _, o := range [][2]bool{{bCol, cCol}, {bCol, false}, {false, cCol}} {
+		if takes(o[0], o[1]) {
+			return o[0], o[1]
+		}
+	}
+	return false, false
+}
+
 // For returns the form of the variant that multiplies in p.
 func (v *Variant) For(p Problem) *Variant {
 	if v.ByColumns != nil && p.BCol {
