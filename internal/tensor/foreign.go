@@ -81,7 +81,7 @@ func (t *Tensor) Move(address uintptr) error {
 	if t.foreign == nil {
 		return fmt.Errorf("a tensor of %d×%d has memory of its own, which cannot be moved", t.Rows, t.Cols)
 	}
-	if !t.foreign.loose && address%16 != 0 {
+	if t.foreign.address%16 == 0 && address%16 != 0 {
 		return fmt.Errorf("a tensor over memory at a multiple of 16 cannot be moved to %#x: make another", address)
 	}
 	m, ok := t.blocks[0].(backend.Mover)
