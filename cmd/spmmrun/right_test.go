@@ -14,8 +14,8 @@ func TestRightFlag(t *testing.T) {
 	digest := regexp.MustCompile(`output +sha256 [0-9a-f]{64}`)
 	run := func(args string) (string, error) {
 		var out bytes.Buffer
-		err := execute(context.Background(), strings.Fields("--backend cpu --repeats 1 --warmup 0 "+args), &out, &bytes.Buffer{},
-			new(temporaries))
+		fields := strings.Fields("--backend cpu --repeats 1 --warmup 0 " + args)
+		err := execute(context.Background(), fields, &out, &bytes.Buffer{}, new(temporaries))
 		return out.String(), err
 	}
 	const a = " gen:uniform,rows=100,cols=60,density=0.3"

@@ -80,7 +80,7 @@ func (x params) transposed() params {
 }
 
 // mostUpright is the most columns of a column-major C that is computed as A·B, not as Cᵀ = Bᵀ·Aᵀ. A tile has at least
-// 64 rows, most of which would lie past such a Cᵀ.
+// 64 rows; most of them would lie past such a Cᵀ.
 const mostUpright = 128
 
 // upright returns the parameters with which a variant computes a column-major C of few columns as A·B: those with

@@ -165,7 +165,8 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 // launchTranspose is Launch for variant transposing.
 func launchTranspose(op Op, x view) (spec.Launch, error) {
 	if !transposes(op) {
-		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: not the transpose of an aligned matrix of 16 bits: %w", op.Rows, op.Cols, backend.ErrUnsupported)
+		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: not the transpose of an aligned matrix of 16 bits: %w", op.Rows,
+			op.Cols, backend.ErrUnsupported)
 	}
 	tiles := spec.Ceil(x.len, transposeSide)
 	groups, err := spec.Fold(int64(spec.Ceil(x.lines, transposeSide))*int64(tiles), 1)

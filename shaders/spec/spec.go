@@ -172,8 +172,8 @@ func (v *Variant) TakesOrders(bCol, cCol bool) bool {
 	return v.ColumnsOfC
 }
 
-// Orders returns in which orders a variant of which this function reports what it takes (see TakesOrders) gets a B and a
-// C of these orders: row-major where it does not take them.
+// Orders returns in which orders a variant gets a B and a C of these orders: row-major where it does not take them.
+// takes is its TakesOrders.
 func Orders(takes func(bCol, cCol bool) bool, bCol, cCol bool) (b, c bool) {
 	for _, o := range [][2]bool{{bCol, cCol}, {bCol, false}, {false, cCol}} {
 		if takes(o[0], o[1]) {
