@@ -18,9 +18,10 @@ import (
 //
 // Nothing is copied where ptr is a multiple of 16, ld one of 8, and ld elements of the last row (column) are allocated
 // too, which are read and may hold anything; row-major tensors of A's type as B and of float32 as C are then multiplied
-// as they lie. Any other tensor costs a pass over the data on the device, as NewTensor says. Elements between the rows
-// (columns) are never written, except that a 16-bit C is written in words of 4 bytes: one that begins or ends inside a
-// word has the other half read and written back.
+// as they lie. Nor is a contiguous vector copied whose number of elements is a multiple of 8 and whose address is one
+// of 16, where the kernel takes either order (see Options.Right). Any other tensor costs a pass over the data on the
+// device, as NewTensor says. Elements between the rows (columns) are never written, except that a 16-bit C is written
+// in words of 4 bytes: one that begins or ends inside a word has the other half read and written back.
 //
 // The memory must outlive the tensor, and whatever of it is in use by a call or a sequence. Close of the tensor waits
 // for these and leaves the memory as it is; the library never frees it. It must be of the context that the device is

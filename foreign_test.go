@@ -4,6 +4,7 @@
 package spmm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -386,6 +387,64 @@ func TestTensorOverValues(t *testing.T) {
 				t.Errorf("%s, %+v: %v", format, l, err)
 			}
 		}
+	}
+}
+
+// counting is a device that counts launches.
+type counting struct {
+	*importing
+	launches int
+}
+
+func (d *counting) Run(ctx context.Context, l ...backend.Launch) (backend.Timing, error) {
+	d.launches += len(l)
+	return d.importing.Run(ctx, l...)
+}
+
+// Contiguous vectors of others are multiplied as they lie by a kernel that takes either order, whatever their order is
+// said to be; a length that is no multiple of 8, and an address that is none of 16, cost a pass over B.
+func TestTensorOverVectors(t *testing.T) {
+	inner, err := spmm.OpenBackend(ctx, "cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &counting{importing: &importing{inner, map[uintptr]backend.Buffer{}}}
+	dev := spmm.NewDevice(d)
+	t.Cleanup(func() { dev.Close() })
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, k := range []int{24, 25} {
+		a, m := prepared[half.F16](r, 37, k, "dense")
+		plan := prepare(t, dev, m, spmm.Options{Format: "dense"})
+		b, c := dense[half.F16](r, k, 1, 0, false), dense[half.F16](r, 37, 1, 0, false)
+		want := expected(1, a, b, 0, c)
+		for _, address := range []uintptr{0x1000, 0x1004} {
+			for order := range 4 {
+				col := order&1 != 0
+				ldB, ldC := 1, 1
+				if col {
+					ldB = k
+				}
+				if order&2 != 0 {
+					ldC = 37
+				}
+				x, _ := over(t, dev, d.importing, address, k, 1, ldB, 0, col, value[half.F16](nan()))
+				y, _ := over(t, dev, d.importing, 0x2000, 37, 1, ldC, 0, order&2 != 0, value[half.F16](nan()))
+				must(t, x.Upload(ctx, b))
+				d.launches = 0
+				must(t, second(plan.Run(ctx, 1, x, 0, y)))
+				most := 1
+				if k%8 != 0 || address%16 != 0 {
+					most = 2
+				}
+				if d.launches != most {
+					t.Errorf("K=%d, address %#x, order %d: %d launches, want %d", k, address, order, d.launches, most)
+				}
+				must(t, y.Download(ctx, c))
+				must(t, differ(c, want))
+				must(t, errors.Join(x.Close(), y.Close()))
+			}
+		}
+		plan.Close()
 	}
 }
 

@@ -82,7 +82,7 @@ func (c *kernelCache) preload(ctx context.Context, dev backend.Device, may *elig
 				continue
 			}
 			seen[v] = true
-			for _, x := range []*spec.Variant{v, v.Before, v.Epilogue} {
+			for _, x := range []*spec.Variant{v, v.Before, v.Epilogue, v.ByColumns} {
 				if x != nil {
 					forms <- form{tests[i].kernel.Program, x}
 				}
@@ -93,7 +93,7 @@ func (c *kernelCache) preload(ctx context.Context, dev backend.Device, may *elig
 	wait.Wait()
 }
 
-// form is a variant of a kernel, or what it runs before it, or its form for epilogues.
+// form is a variant of a kernel, or what it runs before it, or another form of it.
 type form struct {
 	of *spec.Program
 	v  *spec.Variant

@@ -1,5 +1,5 @@
-// A peer of spmmrun bench: NVIDIA's cuSPARSE, cuBLAS (A with its zeros) and cuSPARSELt (where A is 2:4 and f16) on
-// the first GPU. It samples products, too, by cuSPARSE.
+// A peer of spmmrun bench: NVIDIA's cuSPARSE, cuBLAS (A with its zeros, as A·B and as X·Aᵀ) and cuSPARSELt (where A is
+// 2:4 and f16) on the first GPU. It samples products, too, by cuSPARSE.
 //
 //	make -C bench/peers cuda        # LT= without cuSPARSELt
 //	bin/spmmrun bench --backend cuda --peer bin/peers/cuda
@@ -40,6 +40,9 @@ static cudaDataType typeOf(const std::string &precision) {
            : precision == "f64" ? CUDA_R_64F : CUDA_R_32F;
 }
 
+// LINEAR is Y = X·Aᵀ as a network's linear layer computes it: X, Bᵀ, and Y are row-major and of A's type of 16 bits.
+static const char *const LINEAR = "cublas linear";
+
 struct CUDAPeer : Peer {
     cublasHandle_t blas;
     cusparseHandle_t sparse;
@@ -66,6 +69,7 @@ struct CUDAPeer : Peer {
         addSparse(p, type);
         if (n == 1) addVector(p, type);
         addDense(p, type, precision == "tf32");
+        if (type == CUDA_R_16F || type == CUDA_R_16BF) addLinear(p, type, precision);
 #ifdef LT
         if (type == CUDA_R_16F) addStructured(p);
 #endif
@@ -101,10 +105,17 @@ struct CUDAPeer : Peer {
     std::vector<float> output(size_t algorithm) override {
         ways[algorithm].launch();
         std::vector<float> out(m * n);
-        if (ways[algorithm].algorithm.rounded == "f16") {
-            std::vector<__half> half(m * n);
+        const Algorithm &x = ways[algorithm].algorithm;
+        if (x.rounded != "") {
+            std::vector<uint16_t> half(m * n);
             CHECK(cudaMemcpy(half.data(), c->p, 2 * half.size(), cudaMemcpyDeviceToHost));
-            for (size_t i = 0; i < half.size(); i++) out[i] = __half2float(half[i]);
+            for (size_t i = 0; i < half.size(); i++) {
+                const uint16_t word = half[x.name == LINEAR ? i % n * m + i / n : i];
+                __half h;
+                __nv_bfloat16 b;
+                memcpy(&h, &word, 2), memcpy(&b, &word, 2);
+                out[i] = x.rounded == "f16" ? __half2float(h) : __bfloat162float(b);
+            }
         } else {
             CHECK(cudaMemcpy(out.data(), c->p, sizeof(float) * out.size(), cudaMemcpyDeviceToHost));
         }
@@ -233,6 +244,20 @@ struct CUDAPeer : Peer {
                             CHECK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, cols, rows, inner, one, b->p, type, cols,
                                 a->p, type, inner, zero,
                                                c->p, sums, cols, compute, CUBLAS_GEMM_DEFAULT));
+                        }, {}});
+    }
+
+    void addLinear(const Product &p, cudaDataType type, const std::string &precision) {
+        if ((size_t)m * p.k > (size_t(1) << 31)) return;
+        std::vector<float> turned(p.b.size());
+        for (int64_t i = 0; i < p.k; i++)
+            for (int64_t j = 0; j < n; j++) turned[j * p.k + i] = p.b[i * n + j];
+        auto a = rounded(expanded(p), type), x = rounded(turned, type);
+        const int rows = m, inner = p.k, cols = n;
+        ways.push_back({{LINEAR, precision}, [=] {
+                            CHECK(cublasGemmEx(blas, CUBLAS_OP_T, CUBLAS_OP_N, rows, cols, inner, one, a->p, type,
+                                inner, x->p, type, inner, zero, c->p, type, rows, CUBLAS_COMPUTE_32F,
+                                CUBLAS_GEMM_DEFAULT));
                         }, {}});
     }
 

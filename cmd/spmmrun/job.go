@@ -27,7 +27,7 @@ type job struct {
 	quantise                         string
 	p                                string // of reproducible mode
 	pGiven                           bool
-	tune, transpose                  bool
+	tune, transpose, right           bool
 	uses                             int
 	cols                             int
 	colsGiven                        bool
@@ -65,6 +65,7 @@ func (j *job) check() error {
 		func() error { return j.epilogue.check(j.mode) },
 		j.checkQuantise,
 		j.checkForSeveral,
+		j.checkRight,
 	} {
 		if err == nil {
 			err = check()

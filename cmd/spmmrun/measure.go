@@ -30,9 +30,9 @@ func onDevices[T formats.Value, S oracle.Number](ctx context.Context, x setup, t
 		if q.c0 == nil {
 			return nil
 		}
-		return y.Upload(ctx, q.c0)
+		return y.Upload(ctx, across(j, q.c0))
 	}
-	if err := x.r.agree(cmp.Or(b.Upload(ctx, q.b), begin())); err != nil {
+	if err := x.r.agree(cmp.Or(b.Upload(ctx, across(j, q.b)), begin())); err != nil {
 		return ts, last, err
 	}
 	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) {
@@ -52,7 +52,7 @@ func onDevices[T formats.Value, S oracle.Number](ctx context.Context, x setup, t
 			return ts, last, err
 		}
 	}
-	return ts, last, y.Download(ctx, c)
+	return ts, last, y.Download(ctx, across(j, c))
 }
 
 // each is the time of one of several multiplications.

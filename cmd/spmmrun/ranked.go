@@ -28,6 +28,7 @@ func (j *job) checkForRanks() error {
 		{isList(j.backend), "--backend " + j.backend, "each rank has a device"},
 		{j.split != splits[0], "--split", "ranks share rows"},
 		{j.memory != 0, "--memory", "use more ranks"},
+		{j.right, "--right", "ranks share rows of B and C"},
 		{j.tune, "--tune", "ranks take csr in fast mode, for C not to depend on how many there are; tune on one process, and name what it finds with --format"},
 		{j.uses != 0, "--uses", "ranks take csr"},
 		{quantised[j.quantise] != dtype.Invalid, "--quantise", "a scale is for 128 columns of the matrix, and a rank has those alone that it meets"},

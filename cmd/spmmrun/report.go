@@ -84,18 +84,23 @@ func newRunReport(start time.Time) runReport {
 
 type matrixReport struct {
 	Name       string `json:"name"`
+	Right      bool   `json:"right,omitempty"`      // Y = X·Aᵀ was computed, X = Bᵀ and Y = Cᵀ being row-major
 	Transposed bool   `json:"transposed,omitempty"` // what follows is of the transpose, which was multiplied with
 	Rows       int    `json:"rows"`
 	Cols       int    `json:"cols"`
 	NNZ        int64  `json:"nnz"`
 }
 
-// title is the matrix's name, and whether it is transposed.
+// title is the matrix's name, whether it is transposed, and whether it is on the right.
 func (m matrixReport) title() string {
+	name := printable.String(m.Name)
 	if m.Transposed {
-		return printable.String(m.Name) + ", transposed"
+		name += ", transposed"
 	}
-	return printable.String(m.Name)
+	if m.Right {
+		name += ", on the right of Bᵀ"
+	}
+	return name
 }
 
 type timeReport struct {
@@ -148,7 +153,7 @@ func newReport[T formats.Value, S oracle.Number](x setup, q *operands[T, S], pla
 	j, n, dev := x.job, q.b.Cols, x.dev.Info()
 	r := &report{
 		Run:     newRunReport(j.start),
-		Matrix:  matrixReport{j.matrix, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
+		Matrix:  matrixReport{j.matrix, j.right, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
 		Format: plan.Format, Variant: plan.Variant, Kernel: j.kernelName(plan), Why: plan.Why,
 		Precision: plan.Precision.String(), Mode: j.mode,

@@ -91,6 +91,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
 	addCount(c, &j.uses, "uses", "", 0, 0, "times that A is to be multiplied, packing and choosing weighed against them; 0: unknown")
 	f.BoolVar(&j.transpose, "transpose", false, "multiply with the transpose of A")
+	f.BoolVar(&j.right, "right", false, "keep B and C by columns: the product is Y = X·Aᵀ, as a network's layer has X and Y row by row")
 	addPrecision(c, &j.precision)
 	addChoice(c, &j.quantise, "quantise", "round A's values to 8 bits, with a scale for each row and 128 columns", "none", "int8", "e4m3")
 	addChoice(c, &j.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)

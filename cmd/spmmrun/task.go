@@ -69,6 +69,7 @@ func newAlone[T formats.Value, S oracle.Number](ctx context.Context, x setup, p 
 	p.step(what, -1)
 	o, err := j.sums(spmm.Options{
 		Format: j.format, Variant: j.variant, Precision: x.prec, Cols: q.b.Cols, Tune: j.tune, Uses: j.uses,
+		Right: j.right, Transpose: j.right,
 		Split: splitOf[j.split], Memory: int64(j.memory),
 	})
 	if err != nil {
@@ -125,6 +126,9 @@ func (t *alone[T, S]) report(ctx context.Context, e spmm.Epilogue, ts timings, l
 		return nil, err
 	}
 	info := t.Info()
+	if t.job.right { // the plan's matrix is Aᵀ
+		info.Rows, info.Cols = info.Cols, info.Rows
+	}
 	r := newReport(t.setup, t.operands, info, ts, bound)
 	if info.Split != spmm.AutoSplit {
 		r.Group = newGroupReport(t.dev, t.Plan, last)

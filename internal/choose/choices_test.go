@@ -70,6 +70,8 @@ func choicesOf(t *testing.T) string {
 				listChoices(t, &b, m+" "+name, devices[name], resolve(t, a, work.Work{Precision: prec}))
 			}
 		}
+		listChoices(t, &b, m+" cuda-9.0, on the right", devices["cuda-9.0"],
+			resolve(t, a, work.Work{Precision: dtype.F16, Right: true}))
 	}
 	return b.String()
 }
@@ -109,7 +111,7 @@ func chooser(t *testing.T, d *device.Device, w *work.Work) func(n int) *Candidat
 		of[c] = packed{data, stats, items}
 		return err != nil
 	})
-	pr, err := newPredictor(t.Context(), d, w.A.CSR(), &work.Work{Cols: 1})
+	pr, err := newPredictor(t.Context(), d, w.A.CSR(), &work.Work{Cols: 1, Right: w.Right})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,20 +26,50 @@ type Composer struct {
 
 // Source returns the layout in which the kernel reads block j of B: the block's own, or that of a staging buffer.
 func (w *Composer) Source(j int) (l tensor.Layout, staged bool) {
-	l = w.B.BlockLayout(0, j)
-	if l.Loose && !(l.Tight && w.m.Tight(l.Cols)) || w.m.Staged(l.Type, l.ColMajor, l.Cols) {
-		return tensor.NewLayout(l.Rows, l.Cols, w.m.Operand, false), true
-	}
-	return l, false
+	x := w.layouts(0, j)
+	return x.b, x.bStaged
 }
 
 // Target returns the layout in which the kernel writes block (i, j) of C: the block's own, or that of a staging buffer.
 func (w *Composer) Target(i, j int) (l tensor.Layout, staged bool) {
-	l = w.C.BlockLayout(i, j)
-	if l.Loose && !l.Tight || !w.m.Direct(l.Type, l.ColMajor, l.Cols) {
-		return tensor.NewLayout(l.Rows, l.Cols, w.m.Variant.Sums(), false), true
+	x := w.layouts(i, j)
+	return x.c, x.cStaged
+}
+
+// layouts are those of a block of B and of C as the kernel has them.
+type layouts struct {
+	b, c             tensor.Layout
+	bStaged, cStaged bool
+}
+
+// layouts returns the layouts of block j of B and block (i, j) of C: their own where the kernel takes them so.
+func (w *Composer) layouts(i, j int) layouts {
+	x := layouts{b: w.B.BlockLayout(0, j)}
+	if w.C != nil { // else B alone is read
+		x.c = w.C.BlockLayout(i, j)
 	}
-	return l, false
+	n := x.b.Cols
+	if n == 1 {
+		x.vectors(w.m, w.l.dev.Caps().Code)
+	}
+	x.bStaged = x.b.Loose && !(x.b.Tight && w.m.Tight(n)) || !w.m.Reads(x.b.Type)
+	x.cStaged = x.c.Loose && !x.c.Tight || !w.m.Writes(x.c.Type)
+	bCol, cCol := w.m.Orders(n, x.b.ColMajor && !x.bStaged, x.c.ColMajor && !x.cStaged)
+	if x.bStaged = x.bStaged || bCol != x.b.ColMajor; x.bStaged {
+		x.b = tensor.NewLayout(x.b.Rows, n, w.m.Operand, false)
+	}
+	if x.cStaged = x.cStaged || cCol != x.c.ColMajor; x.cStaged {
+		x.c = tensor.NewLayout(x.c.Rows, n, w.m.Variant.Sums(), false)
+	}
+	return x
+}
+
+// vectors describes a B and a C of one column in the order that the kernel takes. Kernels for Vulkan and WebGPU write
+// elements of 16 bits in pairs, which rows side by side do not have.
+func (x *layouts) vectors(m *resident.Matrix, code backend.Code) {
+	cols, _ := m.Orders(1, true, true)
+	x.b = x.b.InOrder(cols, m.Tight(1))
+	x.c = x.c.InOrder(cols, x.c.Type.Size() >= 4 || code == backend.CodePTX || code == backend.CodeGo)
 }
 
 // StageB returns the buffer in which the kernel finds block j of B. Where that is not the tensor's own, it adds the
@@ -78,8 +108,8 @@ func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layo
 	}
 	return w.copy(sbuf, dbuf, e, densecopy.Op{
 		Rows: src.Rows, Cols: src.Cols, Alpha: 1, Beta: beta, Epilogue: e.Epilogue,
-		Src: densecopy.Layout{Type: src.Type, LD: src.LD, First: src.First, ColMajor: src.ColMajor},
-		Dst: densecopy.Layout{Type: dst.Type, LD: dst.LD, ColMajor: dst.ColMajor},
+		Src: densecopy.Layout{Type: src.Type, LD: src.LD, First: src.First, ColMajor: src.ColMajor, Aligned: !src.Loose},
+		Dst: densecopy.Layout{Type: dst.Type, LD: dst.LD, ColMajor: dst.ColMajor, Aligned: !dst.Loose},
 	})
 }
 
@@ -96,7 +126,7 @@ func (w *Composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n 
 
 // copy adds the launch of kernel densecopy.
 func (w *Composer) copy(src, dst backend.Buffer, e biased, op densecopy.Op) error {
-	v, err := densecopy.Variant(w.l.dev.Caps(), op.Src.Type, op.Dst.Type)
+	v, err := densecopy.Suited(w.l.dev.Caps(), op)
 	if err != nil {
 		return err
 	}

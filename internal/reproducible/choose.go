@@ -187,7 +187,7 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	if c.kind.InPlanes() {
 		of := stats.Gathers * int64(n) * int64(r.source.Type().Size()) // of a remainder, from B as it is
 		w.Gather = int64(max(1, g.Slower) * float64(of))
-		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols)    // residues of sums
+		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
 	}
 	b, start := rates.Bound(v, w), time.Duration(g.Start*float64(time.Microsecond))
 	if c.kind == kernel.InStrips { // A is loaded ahead

@@ -176,33 +176,36 @@ func (m *Matrix) Close() error {
 	return cmp.Or(errs...)
 }
 
-// Staged tells whether a B of this type and order goes through kernel densecopy where A is multiplied by n columns.
-func (m *Matrix) Staged(t dtype.Type, colMajor bool, n int) bool {
-	return t != m.Operand || colMajor && !m.anyOrder(n)
+// Reads tells whether kernels take a B of elements of this type, Writes whether they write a C of them.
+func (m *Matrix) Reads(t dtype.Type) bool { return t == m.Operand }
+func (m *Matrix) Writes(t dtype.Type) bool {
+	return t == m.Variant.Sums() || slices.Contains(m.Variant.Out, t)
 }
 
-// Direct tells whether the kernel can write a C of n columns in this type and order.
-func (m *Matrix) Direct(t dtype.Type, colMajor bool, n int) bool {
-	return (t == m.Variant.Sums() || slices.Contains(m.Variant.Out, t)) && (!colMajor || m.anyOrder(n))
+// Orders returns in which orders the kernels that multiply by n columns get a B and a C of these orders: row-major
+// where they do not take them.
+func (m *Matrix) Orders(n int, bCol, cCol bool) (b, c bool) {
+	return spec.Orders(func(b, c bool) bool { return m.takes(n, b, c) }, bCol, cCol)
 }
 
-// anyOrder tells whether the kernels that multiply by n columns take a column-major B and C.
-func (m *Matrix) anyOrder(n int) bool {
+// takes tells whether the kernels that multiply by n columns take a B and a C of these orders.
+func (m *Matrix) takes(n int, bCol, cCol bool) bool {
 	for i := range m.Parts {
-		if !m.runs(i, n, true).AnyOrder {
+		if !m.runs(i, n, bCol, cCol).TakesOrders(bCol, cCol) {
 			return false
 		}
 	}
-	return len(m.Parts) > 0 || m.Variant.AnyOrder
+	return len(m.Parts) > 0 || m.Variant.TakesOrders(bCol, cCol)
 }
 
 // Operands: what is staged takes the larger of two element sizes.
 func (m *Matrix) Operands(b, c tensor.Shape) (in, out int, written dtype.Type) {
 	in, out, written = b.Type.Size(), c.Type.Size(), c.Type
-	if m.Staged(b.Type, b.ColMajor, b.Cols) {
+	bCol, cCol := m.Orders(b.Cols, b.ColMajor, c.ColMajor)
+	if !m.Reads(b.Type) || bCol != b.ColMajor {
 		in = max(in, m.Operand.Size())
 	}
-	if !m.Direct(c.Type, c.ColMajor, c.Cols) {
+	if !m.Writes(c.Type) || cCol != c.ColMajor {
 		sums := m.Variant.Sums()
 		out, written = max(out, sums.Size()), sums
 	}
@@ -244,14 +247,14 @@ func (m *Matrix) Tight(n int) bool {
 }
 
 // Runs returns the variant that multiplies part i by n columns.
-func (m *Matrix) Runs(i, n int) *spec.Variant { return m.runs(i, n, false) }
+func (m *Matrix) Runs(i, n int) *spec.Variant { return m.runs(i, n, false, false) }
 
-// runs is Runs for a B and a C that are both column-major, or not.
-func (m *Matrix) runs(i, n int, colMajor bool) *spec.Variant {
+// runs is Runs for a B and a C of these orders.
+func (m *Matrix) runs(i, n int, bCol, cCol bool) *spec.Variant {
 	if i >= len(m.Parts) {
 		return m.Variant
 	}
-	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, BCol: colMajor, CCol: colMajor, Caps: m.Device.Caps()}
+	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, BCol: bCol, CCol: cCol, Caps: m.Device.Caps()}
 	return m.Kernel.Runs(m.Variant, m.Parts[i].Data, q)
 }
 

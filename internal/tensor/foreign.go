@@ -87,7 +87,7 @@ func (t *Tensor) Move(address uintptr) error {
 	if t.foreign == nil {
 		return fmt.Errorf("a tensor of %d×%d has memory of its own, which cannot be moved", t.Rows, t.Cols)
 	}
-	if !t.foreign.loose && address%16 != 0 {
+	if t.foreign.address%16 == 0 && address%16 != 0 {
 		return fmt.Errorf("a tensor over memory at a multiple of 16 cannot be moved to %#x: make another", address)
 	}
 	if t.foreign.first == 1 != (address%4 == 2) {
@@ -123,6 +123,7 @@ func (t *Tensor) BlockLayout(i, j int) Layout {
 	l := t.Shape.blockLayout(i, j)
 	if t.foreign != nil {
 		l.LD, l.First, l.Loose = t.foreign.ld, t.foreign.first, t.foreign.loose
+		l.Unaligned = t.foreign.address%16 != 0
 	}
 	return l
 }

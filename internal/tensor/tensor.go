@@ -125,6 +125,21 @@ type Layout struct {
 	Type       dtype.Type
 	Loose      bool // kernels do not take it as it lies: kernel densecopy rearranges it, whatever its order and type
 	Tight      bool // loose, except for kernels that are spec.Variant.Tight, and as C
+	Unaligned  bool // its address is no multiple of 16
+}
+
+// InOrder returns the layout of one column, whose elements lie side by side in either order, in one that a kernel
+// takes: column-major, or as a matrix whose rows lie side by side (tight). A layout that suits neither stays as it is.
+func (l Layout) InOrder(colMajor, tight bool) Layout {
+	switch {
+	case l.Unaligned || !l.ColMajor && l.LD != 1:
+	case colMajor && l.ColMajor && !l.Loose:
+	case colMajor && l.Rows%Align == 0:
+		l.LD, l.ColMajor, l.Loose, l.Tight = l.Rows, true, false, false
+	case tight:
+		l.LD, l.ColMajor, l.Loose, l.Tight = 1, false, true, true
+	}
+	return l
 }
 
 // Align divides leading dimensions, which are rounded up to it, in elements: kernels read B in chunks of 16

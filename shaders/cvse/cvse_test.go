@@ -23,7 +23,7 @@ var suite = shadertest.Suite{
 		})
 	},
 	Tiles: func(v *spec.Variant) (stage, rows uint32) { return v.Const("STAGE"), v.Const("V") },
-	Cases: func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
+	Cases: func(v *spec.Variant, _ dtype.Type) []shadertest.Case { return shadertest.InOrders(v, cases()) },
 	Twice: shadertest.Always(shadertest.Case{Pattern: shadertest.Alike(100, 500, 2, 0.1), K: 500, N: 70, Real: true}),
 	Panel: spec.Define("V", 8),
 	Covers: func(v *spec.Variant, p spec.Problem, l spec.Launch) bool {

@@ -161,6 +161,11 @@ func (c cudaTile) kind() *spec.Kind {
 	return warpKind
 }
 
+// columns reports whether the kernel stores tiles to a column-major C too.
+func (c cudaTile) columns() bool {
+	return c.hopper && !c.quantised && !c.transposed && (c.splits > 0 || c.cols <= 64)
+}
+
 // tileOf returns the tile of a variant that has one of cudaTiles.
 func tileOf(v *spec.Variant) (cudaTile, bool) {
 	c, ok := v.Shape.(cudaTile)

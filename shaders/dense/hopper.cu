@@ -13,9 +13,14 @@
 // MMA shape, so that COLS, the tile's rows of A, may be any multiple of 8, chosen to give each multiprocessor a tile.
 // Tiles are not split.
 //
+// Tiles of few columns may be stored to a column-major C.
+//
 // Constants: ENTRY (the kernel's name), those of hopper.cuh, BAND, MOST_BLOCKS (the most CTAs of a launch). Dynamic
 // shared memory: STAGES × STAGE_BYTES, and 512 bytes for the barriers.
 
+#if COLS <= 64 && !defined(TRANSPOSED)
+#define COLUMNS_OF_C // see split_k.cuh
+#endif
 #include "hopper.cuh"
 
 #define THREADS (128 + 128 * GROUPS)
@@ -100,7 +105,11 @@ __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w
         float(&sums)[COLS / 8][4] = *(float(*)[COLS / 8][4]) acc[0];
         u32 row, col, down = group * 64 + threadIdx.x % 128 / 32 * 16;
         w.at(x, row, col);
-        if (!TRANSPOSED) fetch_before<16, COLS>(to, w.p, row + down, col);
+        bool rows = !TRANSPOSED; // C's rows are contiguous
+#ifdef COLUMNS_OF_C
+        rows = !by_columns_c(w.p.store);
+#endif
+        if (rows) fetch_before<16, COLS>(to, w.p, row + down, col);
         sum(sums, pipeline, at, x.first, x.last, group, l_along, r_along);
         if (i + w.clusters >= w.work_tiles && threadIdx.x == 128) launches_after(); // the cluster's last work tile
         w.at(x, row, col); // again, so that no register holds them during sum
@@ -113,7 +122,7 @@ __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w
             if (x.is_split)
                 store_split_k<128>(acc, to, p, p.splits, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.split,
                                    group + 1, work, recompute);
-            else store_sums<16>(acc, to, p, row, col, p.n, recompute);
+            else store_total(acc, to, p, row, col, recompute);
         };
         store_columns(w.p, col, store);
     }

@@ -31,6 +31,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchLanes(s, x, p)
 	}
 	s := split(v, x, p.Caps)
+	if u := upright(v, x); u.order != x.order {
+		x = u
+		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Transposed()}.StoreWord() |
+			spec.Problem{CCol: true}.OrderWord()
+	}
 	if s.transposed() {
 		x = x.transposed()
 		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Transposed()}.StoreWord()
@@ -71,6 +76,21 @@ func form(v *spec.Variant, p spec.Problem) *spec.Variant {
 func (x params) transposed() params {
 	x.rows, x.n = x.n, x.rows
 	x.order |= cBit
+	return x
+}
+
+// mostUpright is the most columns of a column-major C that is computed as A·B, not as Cᵀ = Bᵀ·Aᵀ. A tile has at least
+// 64 rows; most of them would lie past such a Cᵀ.
+const mostUpright = 128
+
+// upright returns the parameters with which a variant computes a column-major C of few columns as A·B: those with
+// split-K or tiles of few columns store columns of C.
+func upright(v *spec.Variant, x params) params {
+	if t, ok := tileOf(v); !ok || !t.columns() || x.order&cBit == 0 || x.rows > mostUpright {
+		return x
+	}
+	x.rows, x.n = x.n, x.rows
+	x.order &^= cBit
 	return x
 }
 
@@ -126,7 +146,7 @@ func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	vs := family(v)
 	for _, t := range vs {
 		s := split(t, x, caps)
-		if len(vs) > 1 && (s.wasteful(x) || s.transposed() && x.order&cBit != 0) {
+		if len(vs) > 1 && (s.wasteful(upright(t, x)) || s.transposed() && x.order&cBit != 0) {
 			continue
 		}
 		if cost := s.cost(x); best.variant == nil || cost < least {
@@ -145,6 +165,7 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	if t.transposed {
 		x = x.transposed()
 	}
+	x = upright(v, x)
 	rows, cols := sides(v)
 	s := shared{variant: v, blocks: t.down * t.across * max(1, t.splits), across: spec.Ceil(x.n, cols*t.across), splits: 1,
 		persistent: ok && t.hopper && t.splits == 0}

@@ -39,6 +39,7 @@ type Layout struct {
 	LD       int        // elements from one row (column, if ColMajor) to the next
 	First    int        // of the source: the element of its buffer that the matrix begins with
 	ColMajor bool
+	Aligned  bool // its lines begin at multiples of 16 bytes, and all elements up to the leading dimension are there
 }
 
 // Op is dst = Alpha·src + Beta·dst for matrices of Rows×Cols, with an epilogue. dst is not read where Beta is 0.
@@ -71,6 +72,7 @@ var Program = &spec.Program{
 			Unit: spec.Unit{Source: "double.comp"},
 		}),
 		spec.Go("cpu_f64", dtype.F64, group(double)),
+		transposing,
 	},
 }
 
@@ -94,6 +96,27 @@ var local = [3]uint32{32, 4, 1}
 
 const shared = 65 * 33 * 4
 
+// transposing is the variant for the transpose of aligned matrices of 16-bit elements.
+var transposing = spec.PTX("cuda_transpose", spec.Variant{Entry: "densecopy", Local: local, Need: spec.Need{Arch: 90},
+	Unit: spec.Unit{Source: "transpose.cu", Arch: "compute_90"}})
+
+// transposeSide is the lines and the elements of a line of its tile.
+const transposeSide = 64
+
+// Suited returns the fastest variant of a device for an operation.
+func Suited(caps backend.Caps, op Op) (*spec.Variant, error) {
+	if transposing.Met(caps) && transposes(op) {
+		return transposing, nil
+	}
+	return Variant(caps, op.Src.Type, op.Dst.Type)
+}
+
+// transposes reports whether variant transposing computes an operation.
+func transposes(op Op) bool {
+	return op.Rows != 1 && op.Cols != 1 && op.Src.Type == op.Dst.Type && op.Src.Type.Size() == 2 && op.Src.Aligned && op.Dst.Aligned &&
+		op.Src.ColMajor != op.Dst.ColMajor && op.Alpha == 1 && op.Beta == 0 && op.Epilogue.None() && op.Src.First == 0
+}
+
 // Variant returns the variant that a device runs for matrices of some types: one of F64 where one of these is.
 func Variant(caps backend.Caps, types ...dtype.Type) (*spec.Variant, error) {
 	if slices.Contains(types, dtype.F64) {
@@ -109,6 +132,9 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w", op.Rows, op.Cols, err)
 	}
 	shift, high, wide, along := 5, cpuLines, cpuElems, x.len
+	if v == transposing {
+		return launchTranspose(op, x)
+	}
 	if v.Code != backend.CodeGo {
 		if op.Dst.Type.Size() == 2 {
 			along = x.len/2 + 1
@@ -134,6 +160,22 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.BlockFor(v, p, op.Alpha, op.Beta)}}},
 		nil
+}
+
+// launchTranspose is Launch for variant transposing.
+func launchTranspose(op Op, x view) (spec.Launch, error) {
+	if !transposes(op) {
+		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: not the transpose of an aligned matrix of 16 bits: %w", op.Rows,
+			op.Cols, backend.ErrUnsupported)
+	}
+	tiles := spec.Ceil(x.len, transposeSide)
+	groups, err := spec.Fold(int64(spec.Ceil(x.lines, transposeSide))*int64(tiles), 1)
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w", op.Rows, op.Cols, err)
+	}
+	p := params{lines: uint32(x.lines), len: uint32(x.len), lds: uint32(x.lds), ldd: uint32(x.ldd), turned: 1,
+		tiles: uint32(tiles), width: groups[0], alpha: 1}
+	return spec.Launch{Passes: []spec.Pass{{Variant: transposing, Groups: groups, Params: spec.Block(p)}}}, nil
 }
 
 // view is an Op in the order of dst's memory, with lines as long as can be.

@@ -30,11 +30,11 @@ func each(t *testing.T, f func(t *testing.T, types []dtype.Type, run func(t *tes
 		}
 		f(t, types, func(t *testing.T, op densecopy.Op, src, dst matrix) {
 			t.Helper()
-			v, err := densecopy.Variant(dev.Caps(), src.Type, dst.Type)
+			op.Src, op.Dst = src.layout, dst.layout
+			v, err := densecopy.Suited(dev.Caps(), op)
 			if err != nil {
 				t.Fatal(err)
 			}
-			op.Src, op.Dst = src.layout, dst.layout
 			l, err := densecopy.Launch(v, op)
 			if err != nil {
 				t.Fatal(err)
@@ -110,6 +110,32 @@ func TestCopy(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Aligned matrices of 16-bit elements, for which some devices have another kernel.
+func TestTranspose(t *testing.T) {
+	sizes := [][2]int{{2, 2}, {8, 5}, {64, 64}, {65, 63}, {1, 40}, {40, 1}, {200, 129}, {7, 300}, {1030, 24}}
+	each(t, func(t *testing.T, _ []dtype.Type, run func(*testing.T, densecopy.Op, matrix, matrix)) {
+		for i, size := range sizes {
+			for _, colMajor := range []bool{false, true} {
+				typ := []dtype.Type{dtype.F16, dtype.BF16}[i%2]
+				up := func(n int) int { return -n & 7 } // padding
+				src := newLayout(typ, size, colMajor, up(size[pick(colMajor, 0, 1)])+i%3*8, 0)
+				dst := newLayout(typ, size, !colMajor, up(size[pick(colMajor, 1, 0)])+i%2*8, 0)
+				src.layout.Aligned, dst.layout.Aligned = true, true
+				op := densecopy.Op{Rows: size[0], Cols: size[1], Alpha: 1}
+				t.Run(fmt.Sprintf("%d×%d, column-major %v", op.Rows, op.Cols, colMajor),
+					func(t *testing.T) { testCopy(t, run, op, src, dst) })
+			}
+		}
+	})
+}
+
+func pick(c bool, a, b int) int {
+	if c {
+		return a
+	}
+	return b
 }
 
 // newLayout is a matrix with the given padding of each line, which begins with a buffer's element of that number.
@@ -230,7 +256,11 @@ func TestLaunchRefuses(t *testing.T) {
 			_, err := densecopy.Launch(v, tt.op)
 			shadertest.Refused(t, v.Name+", "+tt.name, err, tt.unsupported)
 		}
-		l, err := densecopy.Launch(v, densecopy.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)})
+		empty := densecopy.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)}
+		if v.Name == "cuda_transpose" { // which takes no other
+			empty.Src.Aligned, empty.Dst.Aligned, empty.Dst.ColMajor, empty.Alpha = true, true, true, 1
+		}
+		l, err := densecopy.Launch(v, empty)
 		if err != nil || l.Passes[0].Groups[0] != 0 {
 			t.Errorf("%s: an empty copy gives groups %v, error %v", v.Name, l.Passes, err)
 		}

@@ -26,6 +26,7 @@
 #include "bulk.cuh"
 #include "finite.cuh"
 #include "launches.cuh"
+#include "store_line.cuh"
 
 #define COLS 64
 #define ROWS 16 // of a stream
@@ -188,6 +189,47 @@ __device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<P
         }
 }
 
+// store_one stores one sum to a column-major C in any case.
+static __device__ __noinline__ void store_one(float x, Dest to, const Params *p, u32 row, u32 col,
+                                              EntriesStream entries) {
+    if ((__float_as_uint(x) & 0x7f800000) == 0x7f800000) x = entries(row, col);
+    store_line(to.c, to.bias, p->store, row, col, col + 1, p->ldc, p->beta, make_float4(p->alpha * x, 0, 0, 0));
+}
+
+// store_columns stores a stream's sums to a column-major C. In the common case, a C of elements of 16 bits that is not
+// read, without an epilogue and with finite sums, a lane stores two neighbouring rows of a column together.
+__device__ __forceinline__ void store_columns(const Sums &acc, u32 rows, Dest to, const Params &p, u32 base,
+                                              EntriesStream entries) {
+    u32 lane = threadIdx.x & 31, type = store_type(p.store);
+    bool pairs = type != F32 && (p.store & 0xffc) == 0 && p.beta == 0 && (p.ldc & 1) == 0 &&
+                 all_finite(*(const float(*)[ROWS / 8 * (COLS / 16)][4]) acc);
+#pragma unroll
+    for (int h = 0; h < ROWS / 8; h++) {
+        u32 row[2];
+#pragma unroll
+        for (int e = 0; e < 2; e++) row[e] = __shfl_sync(0xffffffff, rows, 8 * h + 2 * (lane & 3) + e);
+        bool both = pairs && row[1] < p.rows && row[1] == row[0] + 1 && (row[0] & 1) == 0;
+#pragma unroll
+        for (int j = 0; j < COLS / 16; j++)
+#pragma unroll
+            for (int s = 0; s < 2; s++) {
+                u32 col = base + 16 * j + 8 * s + (lane >> 2);
+                const float *x = &acc[h][j][2 * s];
+                if (col >= p.n) continue;
+                if (both) {
+                    u32 two = narrow(__fmul_rn(p.alpha, x[0]), __fmul_rn(p.alpha, x[1]), type);
+                    *(u32 *)((u16 *)to.c + (u64)col * p.ldc + row[0]) = two;
+                    continue;
+                }
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    entries.at = 8 * h + 2 * (lane & 3) + e;
+                    if (row[e] < p.rows) store_one(x[e], to, &p, row[e], col, entries);
+                }
+            }
+    }
+}
+
 // produce: body of the producer thread: this CTA's share of all windows of all tiles.
 __device__ __forceinline__ void produce(u32 buffer, u32 full, u32 empty, const TileMap *map, const Tiles &tiles,
                                         u32 windows) {
@@ -296,7 +338,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS), 1) __clus
                 if (tile + tiles.clusters < tiles.count) take(tile + tiles.clusters);
                 launches_before();
                 Out<Params> out({c, bias}, p);
-                if (!store_plain(acc, rows, out, tiles.column(tile)))
+                if (by_columns_c(p.store)) store_columns(acc, rows, {c, bias}, p, tiles.column(tile), entries);
+                else if (!store_plain(acc, rows, out, tiles.column(tile)))
                     store_any(acc, rows, out, tiles.column(tile), entries);
             }
         }

@@ -2,7 +2,7 @@
 // order.
 
 #pragma once
-#include "store_batches.cuh"
+#include "store_columns.cuh"
 
 // MOST_SPLIT_SLOTS is the most tiles that are split, times the warpgroups of a CTA that add up separately. (Launches of
 // one module run one after the other.) MOST_SPLITS is the most splits of a sum.
@@ -24,6 +24,17 @@ template <int THREADS> __device__ __forceinline__ void sync_splits(u32 slot, u32
             arrived[slot] = 0, left_again[slot] = 0; // for the next launch
     }
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(THREADS) : "memory");
+}
+
+// store_total stores 16 rows of sums, pairs of tiles of 8 columns side by side. Where COLUMNS_OF_C is defined, C may be
+// column-major.
+template <int ACROSS, class P, class F>
+__device__ __forceinline__ void store_total(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col,
+                                            F recompute) {
+#ifdef COLUMNS_OF_C
+    if (by_columns_c(p.store)) return store_columns<16>(acc[0], to, p, row, col, p.n, recompute);
+#endif
+    store_sums<16>(acc, to, p, row, col, p.n, recompute);
 }
 
 // store_split_k adds a split's partial sums to those of the others, and stores some columns of the tile. acc is as in
@@ -60,7 +71,7 @@ __device__ __forceinline__ void store_split_k(float (&acc)[DOWN][ACROSS][4], Des
                     if (q < splits && col + 8 * (j + e) < p.n)
                         s[e].x += x[e][q].x, s[e].y += x[e][q].y, s[e].z += x[e][q].z, s[e].w += x[e][q].w;
             float two[1][2][4] = {{{s[0].x, s[0].y, s[0].z, s[0].w}, {s[1].x, s[1].y, s[1].z, s[1].w}}};
-            store_sums<16>(two, to, p, row + 16 * i, col + 8 * j, p.n, recompute);
+            store_total(two, to, p, row + 16 * i, col + 8 * j, recompute);
         }
     }
 }

@@ -11,10 +11,10 @@ __device__ __forceinline__ u32 transpose8(u32 x) {
     return y;
 }
 
-// store_two stores two tiles of sums, of which columns from `end` on, which is not past C, are not stored. Its common
-// case is a C with elements of 16 bits that is not read, whose pairs of rows are words, that has all rows, without an
-// epilogue and with finite sums: then a lane stores two neighbouring rows of a column together. It is a call, because
-// the code of all sums of a tile would take longer to fetch than to run.
+// store_two stores two tiles of sums. Columns from `end` on, which is not past C, are not stored. Its common case is a
+// C with elements of 16 bits that is not read, whose pairs of rows are words, that has all rows, without an epilogue
+// and with finite sums: then a lane stores two neighbouring rows of a column together. It is a call, because the code
+// of all sums of a tile would take longer to fetch than to run.
 template <class P, class F>
 static __device__ __noinline__ void store_two(Eight s, Dest to, const P *p, u32 row, u32 col, u32 end,
                                               const F *recompute) {

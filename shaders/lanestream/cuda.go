@@ -212,3 +212,13 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	}
 	return best
 }
+
+// withColumns gives the kernels for few columns on compute capability 9.0 their forms for a column-major B.
+func withColumns(vs []*spec.Variant) []*spec.Variant {
+	for _, v := range vs {
+		if v.Kind == stagedKind || v.Kind == fewKind {
+			v.WithColumns()
+		}
+	}
+	return vs
+}

@@ -20,6 +20,34 @@
 // Own provides the rows of B that a warp loads itself, as a source of Warp::multiply. A lane loads a chunk of every
 // (32/TILES)-th row.
 struct Own {
+#ifdef B_COLUMNS
+    // A lane loads 8 rows of a column of every 8.
+    const u16 *next; // the lane's chunk of the next segment
+    int left, columns; // rows of B from there on; columns of B from the lane's first one on
+    u32 chunk, row; // addresses in the first slot: the lane's chunk; the row that it gives to ldmatrix
+    u32 ldb;
+
+    __device__ __forceinline__ Own(const Stream &stream, const u16 *b, const Params &p, u32 split, u32 col, u32 lane) {
+        u32 first = FIRST_SEGMENT(p, split) * p.steps * STEP_COLS + lane % 4 * 8,
+            at = stream.masks + stream.mask_slots * stream.mask_bytes;
+        col += lane / 4, columns = (int)(p.n - col), left = (int)(p.cols - first), ldb = p.ldb;
+        next = b + (u64)col * ldb + first;
+        chunk = at + lane % 4 * CHUNK_ROW + lane / 4 * 16, row = at + Warp::lane_row(lane);
+    }
+    template <int STEPS> __device__ __forceinline__ void load(u32 slot) {
+        u32 to = chunk + slot * (STEPS * STEP_COLS * B_ROW);
+#pragma unroll
+        for (int t = 0; t < TILES; t++)
+#pragma unroll
+            for (int s = 0; s < STEPS; s++)
+                if (columns > 8 * t) {
+                    int rows = left - s * STEP_COLS;
+                    copy<16>(to + s * (STEP_COLS * B_ROW) + t * 128, next + (u64)(8 * t) * ldb + s * STEP_COLS,
+                             2 * max(0, min(rows, 8)));
+                }
+        next += STEPS * STEP_COLS, left -= STEPS * STEP_COLS;
+    }
+#else
     const u16 *b, *next; // B; the lane's chunk of the next segment
     int left; // rows of B from there on
     u32 apart, bytes; // elements from one of the lane's chunks to the next; bytes of a chunk, 0 past B's last column
@@ -33,6 +61,16 @@ struct Own {
         next = b + (u64)first * p.ldb + (bytes ? col : 0), left = (int)(p.cols - first), apart = 32 / TILES * p.ldb;
         chunk = at + k * B_ROW + swizzled(k, c), row = at + Warp::lane_row(lane);
     }
+    template <int STEPS> __device__ __forceinline__ void load(u32 slot) {
+        u32 to = chunk + slot * (STEPS * STEP_COLS * B_ROW);
+#pragma unroll
+        for (int i = 0; i < CHUNKS(STEPS); i++, next += apart) {
+            bool in = left > i * (32 / TILES);
+            copy<16>(to + i * (32 / TILES) * B_ROW, in ? next : b, in ? bytes : 0);
+        }
+        left -= STEPS * STEP_COLS;
+    }
+#endif
     // begin starts loading the rows of the first segments, whose masks are in flight.
     template <int STEPS> __device__ __forceinline__ void begin(const Stream &stream) {
         for (u32 j = 0; j < stream.coming; j++)
@@ -40,15 +78,7 @@ struct Own {
     }
     // fetch starts loading the rows of the next segment if there is one. Every lane arrives at the barrier.
     template <int STEPS> __device__ __forceinline__ void fetch(bool any, u32 barrier, u32 slot) {
-        if (any) {
-            u32 to = chunk + slot * (STEPS * STEP_COLS * B_ROW);
-#pragma unroll
-            for (int i = 0; i < CHUNKS(STEPS); i++, next += apart) {
-                bool in = left > i * (32 / TILES);
-                copy<16>(to + i * (32 / TILES) * B_ROW, in ? next : b, in ? bytes : 0);
-            }
-            left -= STEPS * STEP_COLS;
-        }
+        if (any) load<STEPS>(slot);
         asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
     }
     template <int STEPS> __device__ __forceinline__ u32 at(u32 slot) const {
@@ -184,14 +214,15 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
     __syncwarp();
     cluster_sync();
     RowEntries entries{index, mask, values, b, &p};
-    Out<Params> out({c, bias}, p);
+    Output out{{c, bias}, p};
     launches_before();
     u32 share = (items + CLUSTER - 1) / CLUSTER;
     for (u32 i = rank * share + threadIdx.x; i < min(items, rank * share + share);
          i += 32 * (WARPS + REMAINDER_WARPS)) {
-        u32 of = i / quads, r = i % quads / (COLS / 4), at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
-        if (row >= p.rows) break;
-        if (col + at >= p.n) continue;
+        Quad q(i);
+        u32 of = q.of, r = q.r, at = q.at, row = (first + of) * GROUP_ROWS + r;
+        if (row >= p.rows && !Quad::ROWS) break;
+        if (row >= p.rows || col + at >= p.n) continue;
         float4 x = make_float4(0, 0, 0, 0), y[CLUSTER];
 #pragma unroll
         for (int k = 0; k < CLUSTER; k++) {

@@ -142,7 +142,11 @@ struct Entries {
     const Params *p;
 
     __device__ __forceinline__ void add(Special &s, u16 value, u64 k, u32 col) const {
+#ifdef B_COLUMNS
+        s.add(widen_lo<ELEM>(value), widen_lo<ELEM>(b[(u64)col * p->ldb + k]));
+#else
         s.add(widen_lo<ELEM>(value), widen_lo<ELEM>(b[k * p->ldb + col]));
+#endif
     }
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {

@@ -50,8 +50,8 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "lanestream", Args: spec.FormatArgs("index u32", "mask u32", "values T"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.WithEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(),
-			quantisedVariants()), spec.OneForm),
+		Variants: withColumns(spec.WithEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(),
+			quantisedVariants()), spec.OneForm)),
 	},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
@@ -278,6 +278,6 @@ func paramsOf(s lanestream.Shape, p spec.Problem) params {
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		groups: uint32(s.Groups), splits: uint32(s.Splits), segments: uint32(s.Segments), steps: uint32(s.SegmentSteps),
 		window: uint32(s.Window),
-		store:  p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
+		store:  p.StoreWord() | p.OrderWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
 	}
 }

@@ -51,7 +51,11 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
             hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
         return q < p.splits && lo < hi ? hi - lo : 0;
     };
+#ifdef B_COLUMNS
+    bool straight = false;
+#else
     bool straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;
+#endif
     if (lane == 0) { // (One lane of each warp, and few barriers each, are fastest.)
         if (warp < WARPS)
             for (int i = 0; i < 2 * MOST_SLOTS; i++) barrier_init(own + (warp * 2 * MOST_SLOTS + i) * 8, 1);
@@ -127,14 +131,14 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
 #endif
     cluster_sync();
     RowEntries entries{index, mask, values, b, &p};
-    Out<Params> out({c, bias}, p);
+    Output out{{c, bias}, p};
     launches_before();
     for (u32 i = warp < WARPS ? rank * 32 * WARPS + threadIdx.x : ~0u; i < p.each * GROUP_ROWS * (COLS / 4);
          i += CLUSTER * 32 * WARPS) {
-        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4,
-            row = (first + of) * GROUP_ROWS + r;
-        if (row >= p.rows) break;
-        if (col + at >= p.n) continue;
+        Quad q(i);
+        u32 of = q.of, r = q.r, at = q.at, row = (first + of) * GROUP_ROWS + r;
+        if (row >= p.rows && !Quad::ROWS) break;
+        if (row >= p.rows || col + at >= p.n) continue;
         float4 x = added(smem, of, r, at, p);
         if (concurrent) {
             u32 remainder_row = of * GROUP_ROWS + r,

@@ -3,6 +3,9 @@
 #pragma once
 #include "../include/launches.cuh"
 #include "lanestream.cuh"
+#ifdef B_COLUMNS
+#include "../include/store_line.cuh"
+#endif
 
 #define TILES (COLS / 8)
 #define PITCH (COLS + 4) // of a row of sums in shared memory
@@ -25,6 +28,30 @@ template <class F> __device__ __forceinline__ void write_sum_pairs(float *sums, 
 __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
     return TILES == 1 ? 0 : TILES == 2 ? (c ^ (k >> 2 & 1)) * 16 : (c ^ (k >> 1 & 3)) * 16;
 }
+
+// Quad is a thread's i-th output of a cluster: four columns, from column `at` on, of row r of group `of`. Neighbouring
+// threads have neighbouring columns, or for a column-major B, and mostly C, neighbouring rows.
+struct Quad {
+#ifdef B_COLUMNS
+    static constexpr bool ROWS = true;
+#else
+    static constexpr bool ROWS = false;
+#endif
+    u32 of, r, at;
+
+    __device__ __forceinline__ Quad(u32 i) : of(i / (GROUP_ROWS * (COLS / 4))) {
+#ifdef B_COLUMNS
+        r = i % GROUP_ROWS, at = i / GROUP_ROWS % (COLS / 4) * 4;
+#else
+        r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4;
+#endif
+    }
+};
+#ifdef B_COLUMNS
+typedef EitherOut<Params> Output;
+#else
+typedef Out<Params> Output;
+#endif
 
 // cluster_exit waits for all CTAs of the cluster. It does not order their writes.
 __device__ __forceinline__ void cluster_exit() {

@@ -10,6 +10,9 @@
 #define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES)
 #define MASK_BYTES (PAIRS ? 384 : 256) // of a step's mask
 #include "stream.cuh"
+// A column-major B (B_COLUMNS) lies in shared memory as chunks of 8 rows of a column: those of the same rows side by
+// side. CHUNK_ROW is the bytes from one 8 rows to the next.
+#define CHUNK_ROW (COLS * 16)
 
 // With one tile of columns the lower and the upper halves of A's registers are multiplied separately, which takes fewer
 // instructions than joining them.
@@ -100,6 +103,21 @@ struct Warp {
 #pragma unroll
         for (int s = 0; s < STEPS; s++, from += STEP_COLS * COLS * 2) {
             u32 b[TILES][4];
+#ifdef B_COLUMNS
+            if constexpr (PAIRS) {
+#pragma unroll
+                for (int t = 0; t < TILES; t++) ldmatrix(b[t], from + t * 128);
+                step(words[s], presence[s], base, wrap, b);
+            } else {
+#pragma unroll
+                for (int w = 0; w < 2; w++) {
+#pragma unroll
+                    for (int r = 0; r < 2 * TILES; r++)
+                        b[r / 4][r % 4] = apart(from + (2 * w + r % 2) * CHUNK_ROW + r / 2 * 128);
+                    word(w ? words[s].y : words[s].x, base, wrap, b[0]);
+                }
+            }
+#else
             if constexpr (PAIRS) {
 #pragma unroll
                 for (int t = 0; t < TILES; t++) ldmatrix_trans(b[t], from ^ (t * 16));
@@ -116,17 +134,30 @@ struct Warp {
                     word(w ? words[s].y : words[s].x, base, wrap, b[0]);
                 }
             }
+#endif
         }
     }
 
+    // apart reads two elements of a column that lie four apart, as Places needs them.
+    static __device__ __forceinline__ u32 apart(u32 at) {
+        u16 lo, hi;
+        asm volatile("ld.shared.u16 %0, [%2]; ld.shared.u16 %1, [%2+8];" : "=h"(lo), "=h"(hi) : "r"(at) : "memory");
+        return (u32)hi << 16 | lo;
+    }
+
     // lane_row returns where a stage of B has the row whose address the lane gives to ldmatrix. For Pairs rows are in
-    // their order. For Places half h of register k needs row 8·k + 4·h + q of 16.
+    // their order. For Places half h of register k needs row 8·k + 4·h + q of 16. Of a column-major B it is where the
+    // lane's first element lies, or for Pairs the chunk whose address it gives to ldmatrix.
     static __device__ __forceinline__ u32 lane_row(u32 lane) {
+#ifdef B_COLUMNS
+        return PAIRS ? lane / 8 * CHUNK_ROW + lane % 8 * 16 : lane / 4 * 16 + lane % 4 * 2;
+#else
         u32 i = lane % 8, matrix = lane / 8, r = 4 * (i & 1) + (i >> 1);
         if (PAIRS) return (8 * matrix + i) * COLS * 2 + swizzled(8 * matrix + i, 0);
         if (TILES == 1) return (8 * matrix + r) * 16;
         r += 8 * (matrix & 1);
         return r * COLS * 2 + swizzled(r, matrix >> 1);
+#endif
     }
 
     // multiply does the whole stream, with segments of STEPS steps. The source S provides the rows of B: begin(lane) is

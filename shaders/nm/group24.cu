@@ -36,7 +36,7 @@ __device__ __forceinline__ bool in_lines(const Params &p) { return REMAINDER_BYT
 template <int N, class F>
 __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col,
                                              F recompute) {
-    if (REMAINDER_BYTES == 0 && by_columns_c(p.store)) return store_columns<16>(acc, to, p, row, col, p.n, recompute);
+    if (by_columns_c(p.store)) return store_columns<16>(acc, to, p, row, col, p.n, recompute);
     store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, recompute);
 }
 

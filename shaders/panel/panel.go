@@ -48,6 +48,6 @@ func newParams(e *spec.Packed, p spec.Problem, panels int, width uint32) Params 
 	return Params{
 		Panels: uint32(panels), Places: uint32(e.Work.(Work).Places), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB),
 		LDC:   uint32(p.LDC),
-		Store: p.StoreWord(), Alpha: float32(p.Alpha), Beta: float32(p.Beta), Cols: uint32(p.K), Width: width,
+		Store: p.StoreWord() | p.OrderWord(), Alpha: float32(p.Alpha), Beta: float32(p.Beta), Cols: uint32(p.K), Width: width,
 	}
 }

@@ -33,7 +33,7 @@ func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 		spec.Define("COLS", cols),
 	})
 	x.Unit.Arch, x.Need.Arch, x.Need.Exact = "compute_90a", 90, true
-	x.Overlaps, x.Maps = true, 1
+	x.Overlaps, x.Maps, x.ColumnsOfC = true, 1, true
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	x.Shared = stages*window*cols*2 + 16*stages // windows and barriers
 	x.Need.Shared = x.Shared

@@ -37,10 +37,14 @@ type Case struct {
 	quantised bool // A has values that 8 bits hold exactly
 }
 
-// InOrders returns the cases and, if the variant takes any order, each with a column-major B, a column-major C, and both.
+// InOrders returns the cases and each with a column-major B, a column-major C, and both, as far as the variant takes
+// these orders.
 func InOrders(v *spec.Variant, cs []Case) []Case {
 	all := slices.Clone(cs)
-	for o := 1; v.AnyOrder && o < 4; o++ {
+	for o := 1; o < 4; o++ {
+		if !v.TakesOrders(o != 2, o != 1) {
+			continue
+		}
 		for _, q := range cs {
 			q.Name, q.BCol, q.CCol = fmt.Sprintf("%s, order %d", q.Name, o), o != 2, o != 1
 			all = append(all, q)

@@ -21,6 +21,7 @@ type Specials struct {
 	N    int       // columns of B
 	A    []Special // the first rows of A
 	Rows int       // of A; those after the first are empty; at least len(A)
+	Col  bool      // C is column-major, and B where the variant takes both
 }
 
 // Special is a row of A.
@@ -81,6 +82,10 @@ func (s *Suite) nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out
 	}
 	for _, q := range specials {
 		q.Run(t, dev, s.Format, v, out)
+		if v.TakesOrders(false, true) {
+			q.Col = true
+			q.Run(t, dev, s.Format, v, out)
+		}
 	}
 }
 
@@ -104,6 +109,16 @@ func (q Specials) run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.
 	}
 	p := spec.Problem{M: a.Rows, K: a.Cols, N: q.N, LDB: (q.N + 7) &^ 7, LDC: q.N, Out: out, Alpha: 1}
 	b := NewArray(v.In, q.b(p.LDB, every)).Data
+	at := func(i, j int) int { return i*p.N + j }
+	if q.Col {
+		p.CCol, p.LDC = true, p.M
+		if v.TakesOrders(true, true) {
+			rows := p.LDB
+			p.BCol, p.LDB = true, (p.K+7)&^7
+			b = columns(b, v.In.Size(), p.K, p.N, rows, p.LDB)
+		}
+		at = func(i, j int) int { return j*p.M + i }
+	}
 	c := Array{out, make([]byte, p.M*p.N*out.Size())}
 	Multiply(t, dev, k, v, formats.ConvertTo(a, v.In), b, nil, c.Data, p)
 	for i, row := range want {
@@ -116,7 +131,7 @@ func (q Specials) run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.
 			if j%every == 0 {
 				want = float64(row.Want)
 			}
-			if got := c.At(i*p.N + j); got != want && (got == got || want == want) {
+			if got := c.At(at(i, j)); got != want && (got == got || want == want) {
 				t.Fatalf("%s, %d columns, each %d special: C[%d,%d] is %v, want %v", q.Name, p.N, every, i, j, got,
 					want)
 			}

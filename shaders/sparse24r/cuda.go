@@ -29,6 +29,7 @@ func cudaVariants() []*spec.Variant {
 			v.Entry = "sparse24r"
 			v.Unit.Defines["ENTRY"] = v.Entry
 			if nm.Order(v) == nm.GroupPack { // next to the stages; the others gather where stages were
+				v.ColumnsOfC = true
 				v.Shared += 8 * gatherBytes
 				v.Need.Shared = v.Shared
 			}

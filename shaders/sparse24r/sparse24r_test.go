@@ -20,8 +20,8 @@ import (
 
 var suite = shadertest.Suite{
 	Format: sparse24r.Format,
-	Cases: func(_ *spec.Variant, out dtype.Type) (some []shadertest.Case) {
-		for i, q := range cases() {
+	Cases: func(v *spec.Variant, out dtype.Type) (some []shadertest.Case) {
+		for i, q := range shadertest.InOrders(v, cases()) {
 			if out == dtype.F32 || i%4 == 1 {
 				some = append(some, q) // writing C: a share of all that is the same for all
 			}

@@ -126,6 +126,20 @@ func WithEpilogues(vs []*Variant, splits func(*Variant) bool) []*Variant {
 	return vs
 }
 
+// WithColumns gives a variant for CUDA its form for a column-major B, `_columns`, which is compiled from the same source
+// with B_COLUMNS.
+func (v *Variant) WithColumns() {
+	form := *v
+	form.Unit.Defines = maps.Clone(v.Unit.Defines)
+	if form.Unit.Defines == nil {
+		form.Unit.Defines = map[string]string{}
+	}
+	form.Unit.Defines["B_COLUMNS"] = "1"
+	form.Name += "_columns"
+	form.Unit.Blob = strings.TrimSuffix(v.Unit.Blob, ".ptx") + "_columns.ptx"
+	v.ByColumns = &form
+}
+
 // OneForm is for WithEpilogues: no variant has a second form.
 func OneForm(*Variant) bool { return false }
 

@@ -137,6 +137,11 @@ type Variant struct {
 	Workspace bool
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
+	// ByColumns is the form that launches with a column-major B take; it takes a C of either order. nil: the variant
+	// takes no such B, or it takes any order.
+	ByColumns *Variant
+	// ColumnsOfC says that C may be column-major where B is row-major.
+	ColumnsOfC bool
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
 	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for
@@ -156,8 +161,33 @@ func (v *Variant) Sums() dtype.Type {
 	return dtype.F32
 }
 
+// TakesOrders reports whether the variant, or a form of it, takes a B and a C of these orders.
+func (v *Variant) TakesOrders(bCol, cCol bool) bool {
+	switch {
+	case v.AnyOrder || !bCol && !cCol:
+		return true
+	case bCol:
+		return v.ByColumns != nil
+	}
+	return v.ColumnsOfC
+}
+
+// Orders returns in which orders a variant gets a B and a C of these orders: row-major where it does not take them.
+// takes is its TakesOrders.
+func Orders(takes func(bCol, cCol bool) bool, bCol, cCol bool) (b, c bool) {
+	for _, o := range [][2]bool{{bCol, cCol}, {bCol, false}, {false, cCol}} {
+		if takes(o[0], o[1]) {
+			return o[0], o[1]
+		}
+	}
+	return false, false
+}
+
 // For returns the form of the variant that multiplies in p.
 func (v *Variant) For(p Problem) *Variant {
+	if v.ByColumns != nil && p.BCol {
+		return v.ByColumns
+	}
 	if v.Epilogue != nil && !p.Epilogue.None() {
 		return v.Epilogue
 	}
@@ -173,13 +203,16 @@ func (v *Variant) ForBatches(p Problem) *Variant {
 	return v.For(p)
 }
 
-// Forms returns the variants, each with its form for epilogues and what runs before it.
+// Forms returns the variants, each with its other forms and what runs before it.
 func (k *Program) Forms() []*Variant {
 	var vs []*Variant
 	for _, v := range k.Variants {
 		vs = append(vs, v)
 		if v.Epilogue != nil {
 			vs = append(vs, v.Epilogue)
+		}
+		if v.ByColumns != nil {
+			vs = append(vs, v.ByColumns)
 		}
 		if v.Before != nil {
 			vs = append(vs, v.Before)

@@ -17,7 +17,7 @@ var suite = shadertest.Suite{
 	Types:  shadertest.Floats, Heights: []uint32{8},
 	Others: func(sub uint32) []*spec.Variant { return panel.Coops(sub, 0) },
 	Cases: func(v *spec.Variant, _ dtype.Type) []shadertest.Case {
-		cs := cases()
+		cs := shadertest.InOrders(v, cases())
 		for i := range cs {
 			cs[i].Fold = cs[i].Fold && !panel.InStreams(v) // whose clusters take tiles in turn
 		}
