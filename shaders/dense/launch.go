@@ -19,16 +19,16 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		p.Epilogue = p.Epilogue.Transposed()
 	}
 	x.store = p.StoreWord()
-	if isLanes(v) {
+	if isVulkanTile(v) {
 		tile := *v
 		tile.Any = false
-		s := lanesFor(&tile, x, p.Caps)
+		s := tileFor(&tile, x, p.Caps)
 		if s == nil {
 			return spec.Launch{}, fmt.Errorf("kernel dense/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N,
 				backend.ErrUnsupported)
 		}
 		x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
-		return launchLanes(s, x, p)
+		return launchTile(s, x, p)
 	}
 	s := split(v, x, p.Caps)
 	if s.transposed() {
@@ -41,7 +41,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: form(s.variant, p), Groups: groups, Params: spec.Block(x),
+	l := spec.Launch{Passes: []spec.Pass{{Variant: form(ordered(s.variant, x), p), Groups: groups, Params: spec.Block(x),
 		Maps: s.maps(x)}}, Workspace: max(spec.NoWorkspace, s.workspace())}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
@@ -92,8 +92,8 @@ func paramsOf(p spec.Problem) params {
 
 // suited returns the variant with the tile for a problem.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
-	if isLanes(v) {
-		if s := lanesFor(v, paramsOf(p), p.Caps); s != nil {
+	if isVulkanTile(v) {
+		if s := tileFor(v, paramsOf(p), p.Caps); s != nil {
 			return s.variant
 		}
 		v = coops[0]
