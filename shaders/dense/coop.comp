@@ -30,7 +30,10 @@ layout(constant_id = 11) const uint RIGHT_ALONG = 0;
 layout(constant_id = 12) const uint SHARED = 1024; // uvec4 of shared memory
 layout(constant_id = 13) const uint ADDS = 0; // 1: the kernel only adds partial sums
 
+layout(constant_id = 14) const uint PACKED = 0; // 1: A is in blocks (gemm.glsl)
+
 #define ELEM F16
+#define BLOCKS_OF_A (PACKED != 0)
 #include "gemm.glsl"
 #include "../include/store_halves.glsl"
 
@@ -64,7 +67,12 @@ uint placeOf(uint n, bool along, uint lines) {
 // The table sees to it that an operand has less than 2^31 octets.
 uvec4 fetch(Operand x, uint n, bool along, uint lines, uint i, uint k) {
     uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8;
-    if (along) return Octets(x.x).v[min(i + line, x.lines - 1) * pitch + min(k / 8 + place, pitch - 1)];
+    if (along) {
+        line = min(i + line, x.lines - 1), place = min(k / 8 + place, pitch - 1);
+        uint from = line * pitch + place;
+        if (x.blocks) from = ((line / 128 * (pitch / 2) + place / 2) * 128 + line % 128) * 2 + place % 2;
+        return Octets(x.x).v[from];
+    }
     return Octets(x.x).v[min(k + place, p.cols - 1) * pitch + min(i / 8 + line, pitch - 1)];
 }
 

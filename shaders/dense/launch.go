@@ -13,7 +13,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
-	x := paramsOf(p)
+	x := paramsOf(v, p)
 	x.words = bitWords(e)
 	if p.CCol {
 		p.Epilogue = p.Epilogue.Transposed()
@@ -75,9 +75,9 @@ func (x params) transposed() params {
 }
 
 // paramsOf returns the parameters that a problem determines.
-func paramsOf(p spec.Problem) params {
+func paramsOf(v *spec.Variant, p spec.Problem) params {
 	x := params{
-		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
+		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(ldaOf(v, p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		alpha: float32(p.Alpha), beta: float32(p.Beta),
 	}
 	if p.BCol {
@@ -93,12 +93,12 @@ func paramsOf(p spec.Problem) params {
 // suited returns the variant with the tile for a problem.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	if isVulkanTile(v) {
-		if s := tileFor(v, paramsOf(p), p.Caps); s != nil {
+		if s := tileFor(v, paramsOf(v, p), p.Caps); s != nil {
 			return s.variant
 		}
 		v = coops[0]
 	}
-	return share(v, paramsOf(p), p.Caps).variant
+	return share(v, paramsOf(v, p), p.Caps).variant
 }
 
 // shared is how tiles are divided among CTAs: see work_tiles.cuh and stream_k.cuh. If there are clusters, a tile is the

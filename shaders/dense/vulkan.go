@@ -31,6 +31,14 @@ var vulkanTiles = []vulkanTile{
 	tileOn(wideUnit, 64, 128, 8, 4, 32, 2),
 	tileOn(wideUnit, 128, 128, 8, 2, 64, 1),
 	tileOn(wideUnit, 128, 256, 8, 4, 16, 2),
+	tileOn(wideUnit, 128, 128, 8, 2, 64, 1).inBlocks(),
+	tileOn(wideUnit, 128, 256, 8, 4, 16, 2).inBlocks(),
+}
+
+// inBlocks returns the tile for an A in blocks.
+func (t vulkanTile) inBlocks() vulkanTile {
+	t.packed = true
+	return t
 }
 
 // tileOn returns a tile of coop.comp.
@@ -57,7 +65,10 @@ var vulkans = func() (vs []*spec.Variant) {
 }()
 
 func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
-	name := fmt.Sprintf("vulkan_tiles_%s", t.name)
+	name := "vulkan_tiles_" + t.name
+	if t.packed {
+		name = "vulkan_packed_" + t.name
+	}
 	if !t.few {
 		v := t.coopTile.variant(name, o)
 		v.Shape, v.Need.Lanes = t, true // measured on such devices alone
@@ -79,11 +90,18 @@ func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 	return v
 }
 
-// adder returns the variant of coop.comp that adds partial sums.
-func adder() *spec.Variant {
-	v := vulkanTiles[len(vulkanTiles)-1].variant(vulkanOrders[0])
-	v.Name += "_add"
-	v.Consts[0].Value, v.Consts[len(v.Consts)-1].Value = addLocal, 1
+// adder returns the variant of coop.comp that adds partial sums, of a tile or a family of tiles.
+func adder(packed bool) *spec.Variant {
+	v := familyOf("vulkan_tiles", packed)
+	v.Name, v.Any = v.Name+"_add", false
+	for i := range v.Consts {
+		switch v.Consts[i].Name {
+		case "LOCAL":
+			v.Consts[i].Value = addLocal
+		case "ADDS":
+			v.Consts[i].Value = 1
+		}
+	}
 	v.Local[0] = addLocal
 	return v
 }
@@ -97,13 +115,25 @@ func isVulkanTile(v *spec.Variant) bool {
 	return ok
 }
 
-// anyTile is the variant that picks a tile for the problem.
-var anyTile = func() *spec.Variant {
-	v := vulkanTiles[len(vulkanTiles)-1].variant(vulkanOrders[0])
-	v.Name, v.Any = "vulkan_tiles", true
-	v.Need.Shapes = append(v.Need.Shapes, spec.NVIDIA.Shape(dtype.F16)) // of few.comp
+// anyTile and anyPacked are the variants that pick a tile for the problem, for A by rows and in blocks.
+var (
+	anyTile   = familyOf("vulkan_tiles", false)
+	anyPacked = familyOf("vulkan_packed", true)
+)
+
+func familyOf(name string, packed bool) *spec.Variant {
+	var v *spec.Variant
+	for _, t := range vulkanTiles {
+		if t.packed == packed {
+			v = t.variant(vulkanOrders[0])
+		}
+	}
+	v.Name, v.Any = name, true
+	if !packed {
+		v.Need.Shapes = append(v.Need.Shapes, spec.NVIDIA.Shape(dtype.F16)) // of few.comp
+	}
 	return v
-}()
+}
 
 // orderOf returns which operands of a problem are K-major.
 func orderOf(x params) vulkanOrder {
@@ -129,7 +159,8 @@ func tileFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 	var best *shared
 	least := 0.0
 	for _, t := range vulkanTiles {
-		if !v.Any && v.Shape.(vulkanTile) != t {
+		of := v.Shape.(vulkanTile)
+		if of.packed != t.packed || !v.Any && of != t {
 			continue
 		}
 		if a >= 1<<34 || b >= 1<<34 || t.few && (x.order&cBit != 0 || b >= 1<<31) {
@@ -172,6 +203,6 @@ func launchTile(s *shared, x params, p spec.Problem) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", s.variant.Name, err)
 	}
 	x.width = groups[0]
-	l.Passes = append(l.Passes, spec.Pass{Variant: adder().For(p), Groups: groups, Params: spec.Block(x)})
+	l.Passes = append(l.Passes, spec.Pass{Variant: adder(s.variant.Packing == inBlocks).For(p), Groups: groups, Params: spec.Block(x)})
 	return l, nil
 }
