@@ -139,13 +139,15 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// A rank that ends takes the job with it, soon and with its exit code.
+// A rank that ends takes the job with it, soon and with its exit code; or with SIGKILL's, where a launcher that kills
+// the other ranks reports one of them.
 func TestDeath(t *testing.T) {
 	for _, l := range mpitest.Launchers(t) {
 		for as, want := range map[string]int{"dies": 3, "aborts": 5} {
 			start := time.Now()
 			out, code := launch(t, l, 2, as)
-			if code != want || strings.Contains(out, "is right") || time.Since(start) > 10*time.Second {
+			known := code == want || as == "dies" && l.Kills && code == 9
+			if !known || strings.Contains(out, "is right") || time.Since(start) > 10*time.Second {
 				t.Errorf("%s: %s: exit code %d after %v, want %d:\n%s", l.Name, as, code, time.Since(start), want, out)
 			}
 		}

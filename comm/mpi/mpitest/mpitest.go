@@ -17,6 +17,9 @@ type Launcher struct {
 	Library string
 	// Spins tells that ranks wait busily even where there are more of them than cores: run two.
 	Spins bool
+	// Kills tells that the launcher's exit code is that of the process it waited for first. After a rank has exited, that
+	// may be one which the launcher itself ended with SIGKILL: 9.
+	Kills bool
 
 	path string
 	args []string
@@ -25,7 +28,7 @@ type Launcher struct {
 var known = []Launcher{
 	{Name: "openmpi", Version: "Open MPI", Library: "libmpi.so.40", path: "mpirun.openmpi",
 		args: []string{"--oversubscribe", "--bind-to", "none"}},
-	{Name: "mpich", Version: "MPICH", Library: "libmpich.so.12", Spins: true, path: "mpirun.mpich"},
+	{Name: "mpich", Version: "MPICH", Library: "libmpich.so.12", Spins: true, Kills: true, path: "mpirun.mpich"},
 }
 
 // Launchers lists the launchers that are installed, Open MPI first. Where there is none the test is skipped, unless
