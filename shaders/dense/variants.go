@@ -103,7 +103,7 @@ func (t coopTile) variant(name string, o vulkanOrder) *spec.Variant {
 			{Name: "ROWS", ID: 6, Value: t.rows}, {Name: "COLS", ID: 7, Value: t.cols},
 			{Name: "STEP", ID: 8, Value: t.step}, {Name: "STAGES", ID: 9, Value: t.stages},
 			{Name: "LEFT_ALONG", ID: 10, Value: spec.Flag(o.left)}, {Name: "RIGHT_ALONG", ID: 11, Value: spec.Flag(o.right)},
-			{Name: "SHARED", ID: 12, Value: words}, {Name: "ADDS", ID: 13, Value: 0}, {Name: "PACKED", ID: 14, Value: spec.Flag(t.packed)},
+			{Name: "SHARED", ID: 12, Value: words}, {Name: "ADDS", ID: 13, Value: 0}, {Name: "PACKED", ID: 14, Value: spec.Flag(t.packed) << spec.Flag(o.swapped)},
 		},
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"}, Shape: t,
 		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(t.rows), Cols: int(t.cols)},

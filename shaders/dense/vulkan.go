@@ -47,14 +47,18 @@ func tileOn(u spec.MatrixUnit, rows, cols, subs, across, step, stages uint32) vu
 		coopTile: coopTile{unit: u, rows: rows, cols: cols, subs: subs, across: across, step: step, stages: stages}}
 }
 
-// vulkanOrder says which operands are K-major: for B and C row-major, for B column-major, for C column-major. If both
-// are column-major, it is the second.
+// vulkanOrder says which operands are K-major, and whether A is the right one: for B and C row-major, for B
+// column-major, for C column-major, for both.
 type vulkanOrder struct {
 	name        string
 	left, right bool // K-major
+	swapped     bool
 }
 
-var vulkanOrders = []vulkanOrder{{"", true, false}, {"_along", true, true}, {"_transposed", false, true}}
+var vulkanOrders = []vulkanOrder{
+	{"", true, false, false}, {"_along", true, true, false}, {"_transposed", false, true, true},
+	{"_along_transposed", true, true, true},
+}
 
 // vulkans is the variants.
 var vulkans = func() (vs []*spec.Variant) {
@@ -135,16 +139,8 @@ func familyOf(name string, packed bool) *spec.Variant {
 	return v
 }
 
-// orderOf returns which operands of a problem are K-major.
-func orderOf(x params) vulkanOrder {
-	switch x.order {
-	case 0:
-		return vulkanOrders[0]
-	case cBit:
-		return vulkanOrders[2]
-	}
-	return vulkanOrders[1]
-}
+// orderOf returns the order of a problem's operands.
+func orderOf(x params) vulkanOrder { return vulkanOrders[x.order&(bBit|cBit)] }
 
 // tileFor returns the tile of v for a problem, and its splits. It returns nil if an operand is too large: it must have
 // less than 2^31 octets, and for few.comp B less than 2^31 elements.

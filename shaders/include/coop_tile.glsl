@@ -10,7 +10,8 @@
 //
 //	LEFT_ALONG, RIGHT_ALONG  an operand is K-major: a line of shared memory has STEP of k. Else a line is one k.
 //	Fetched                  what an invocation loads of a step
-//	fetchStep(x, s)          loads step s; steps past the last may be asked for
+//	fetchStep(x, s)          loads step s; steps past the last may be asked for, and putStep writes zeros for one of the
+//	                         operands then
 //	putStep(x, s, to)        writes step s to shared memory: L from `to` on, R from `to` + LEFT on
 //	putQuad(i, j, v)         takes four sums of row i of the tile from column j on
 
@@ -22,7 +23,7 @@ const uint OTHER = (STAGES - 1) * (LEFT + RIGHT); // where the second stage buff
 const uint WIDE = COLS / SUBS_ACROSS, HIGH = ROWS / (SUBS / SUBS_ACROSS); // a subgroup's columns and rows
 const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
-const uint HALVES = STAGES; // sets of operands in registers
+const uint SETS = STAGES; // of operands in registers
 
 shared uvec4 mem[SHARED]; // stage buffers; at the end, TM rows of each subgroup's output
 
@@ -32,8 +33,8 @@ shared uvec4 mem[SHARED]; // stage buffers; at the end, TM rows of each subgroup
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
-OPERAND_A lefts[HALVES * DOWN];
-OPERAND_B rights[HALVES * ACROSS];
+OPERAND_A lefts[SETS * DOWN];
+OPERAND_B rights[SETS * ACROSS];
 SUM sums[DOWN * ACROSS];
 
 uint downOf() { return gl_SubgroupID / SUBS_ACROSS * HIGH; } // the subgroup's first row
@@ -82,25 +83,35 @@ void loadBoth(const uint set, uint stage, const uint e) {
     loadRight(set, stage, e);
     [[unroll]] for (uint i = 0; i < DOWN; i++) loadLeft(set, i, stage, e);
 }
+void multiplyBoth(const uint set) {
+    [[unroll]] for (uint i = 0; i < DOWN; i++) multiplyRow(set, i);
+}
 
 // pipe multiplies step s, whose number is odd or even, from its stage buffer. It writes x, step s + 1, to the other one
-// and starts fetching step s + 3.
+// and starts fetching step s + 3. A step has one TK of k, or an even number: so each load knows its set when compiled.
 void pipe(inout Fetched x, uint s, const uint odd) {
     const uint stage = odd * OTHER, next = OTHER - stage;
     putStep(x, s + 1, next);
     fetchStep(x, s + 3);
-    [[unroll]] for (uint e = 0; e < STEP; e += TK) {
-        const uint set = (odd * (STEP / TK) + e / TK) % HALVES;
-        if (e + TK < STEP) loadBoth(HALVES - 1 - set, stage, e + TK);
+    if (STEP == TK) {
+        barrier();
+        loadBoth(1 - odd, next, 0);
+        multiplyBoth(odd);
+        return;
+    }
+    [[unroll]] for (uint e = 0; e < STEP / TK; e += 2) {
+        loadBoth(1, stage, (e + 1) * TK);
+        multiplyBoth(0);
+        if (e + 2 < STEP / TK) loadBoth(0, stage, (e + 2) * TK);
         else {
             barrier();
-            loadBoth(HALVES - 1 - set, next, 0);
+            loadBoth(0, next, 0);
         }
-        [[unroll]] for (uint i = 0; i < DOWN; i++) multiplyRow(set, i);
+        multiplyBoth(1);
     }
 }
 
-// piped multiplies steps first to last - 1 by way of two stage buffers.
+// piped multiplies steps first to last - 1 by way of two stage buffers, and one of zeros if their number is odd.
 void piped(uint first, uint last) {
     Fetched x, y;
     fetchStep(x, first);
@@ -111,7 +122,6 @@ void piped(uint first, uint last) {
     loadBoth(0, 0, 0);
     for (uint s = first; s < last; s += 2) {
         pipe(y, s, 0);
-        if (s + 1 == last) break;
         pipe(x, s + 1, 1);
     }
 }

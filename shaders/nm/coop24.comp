@@ -59,15 +59,17 @@ uint pairOf(uint n) { return (n * LOCAL + gl_LocalInvocationIndex) / 32 / PARTS;
 void fetchStep(out Fetched x, uint s) {
     s = min(s, steps - 1);
     uint stages = (p.cols + 63) / 64; // of the packing
+    // The table sees to it that no array has 2^31 octets or more.
     [[unroll]] for (uint n = 0; n < LEFTS; n++) {
-        uint part = s * PARTS + partOf(n), lane = laneOf(n), pair = row / 16 + pairOf(n);
-        x.l[n] = Octets(at(uvec2(p.values), pair, stages * 1024)).v[part * 32 + lane];
-        x.places[n] = Pairs(at(uvec2(p.places), pair, stages * 128)).v[part / 2 * 16 + lane / 4 * 2 + part % 2];
+        uint part = partOf(n), lane = laneOf(n), pair = row / 16 + pairOf(n);
+        x.l[n] = Octets(uvec2(p.values)).v[pair * stages * 64 + part * 32 + lane + s * (PARTS * 32)];
+        part += s * PARTS;
+        x.places[n] = Pairs(uvec2(p.places)).v[pair * stages * 16 + lane / 4 * 2 + part / 2 * 16 + part % 2];
     }
     [[unroll]] for (uint n = 0; n < RIGHTS; n++) {
         uint t = n * LOCAL + gl_LocalInvocationIndex, k = min(s * STEP + t / (COLS / 8), p.cols - 1);
         // Columns past the leading dimension are read from its end instead; they are never stored.
-        x.r[n] = Octets(rowOfB(k)).v[min(col / 8 + t % (COLS / 8), p.ldb / 8 - 1)];
+        x.r[n] = Octets(uvec2(p.b)).v[min(col / 8 + t % (COLS / 8), p.ldb / 8 - 1) + k * (p.ldb / 8)];
     }
 }
 
