@@ -257,3 +257,33 @@ func filled[T formats.Value](rows, cols, entries int) *formats.CSR[T] {
 	}
 	return a
 }
+
+// TestMany: products in f32 whose warps are many times what the device runs at once take the variant that runs more of
+// them; f16 and smaller products do not.
+func TestMany(t *testing.T) {
+	a := formats.NewDense[float32](5000, 1)
+	for i := range a.Data {
+		a.Data[i] = 1
+	}
+	for _, c := range []struct {
+		variant  string
+		n, units int
+		want     string
+	}{
+		{"cuda90_f32", 128, 4, "cuda90_many_f32"},
+		{"cuda90_f32", 128, 132, "cuda90_f32"},
+		{"cuda90_f32", 8, 4, "cuda90_f32"},
+		{"cuda90_f16", 128, 1, "cuda90_f16"},
+		{"cuda_f32", 128, 1, "cuda_f32"},
+	} {
+		v := csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, named(c.variant))]
+		e, err := csr.Format.Encode(formats.ConvertTo(a.Sparse(), v.In), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Problem{M: 5000, K: 1, N: c.n, LDB: c.n, LDC: c.n, Out: dtype.F32, Caps: backend.Caps{Units: c.units}}
+		if got := csr.Format.Suited(v, e, p); got.Name != c.want {
+			t.Errorf("%s, %d columns, %d multiprocessors: %s, want %s", c.variant, c.n, c.units, got.Name, c.want)
+		}
+	}
+}

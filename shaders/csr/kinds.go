@@ -10,6 +10,11 @@ var (
 		Summary: "a warp's lanes are divided among columns, then entries, then rows; rows of B come through the caches; long rows are cut into segments",
 		When:    "Sparse matrices without structure, above all graphs. Every device can run it.",
 	}
+	manyKind = &spec.Kind{
+		Name:    "many-rows",
+		Summary: "as rows, without entries loaded ahead, so that twice as many warps run at the same time",
+		When:    "Products in f32 with many rows, or columns, on compute capability 9.0.",
+	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",
 		Summary: "as rows, without code for segments of long rows",

@@ -37,7 +37,25 @@ func variants() []*spec.Variant {
 			}), rowsKind, 0),
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
-	return append(append(vs, doubles()...), streams...)
+	return append(append(append(vs, many), doubles()...), streams...)
+}
+
+// many is the variant for products with many warps.
+var many = packing{teams: true, chunks: true}.sized(spec.PTX("cuda90_many_f32", spec.Variant{
+	In: dtype.F32, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
+	Out:    []dtype.Type{dtype.F16, dtype.BF16},
+	Consts: []spec.Const{spec.Define("TEAMS", 1), spec.Define("STREAM", 1), spec.Define("BLOCKS", 16)},
+	Unit:   spec.Unit{Defines: map[string]string{"ELEM": include.Define(dtype.F32), "OVERLAP": "1"}},
+}), manyKind, 0)
+
+// manyWarps is the least warps of a multiprocessor for which a product takes many: 16 times as many as run at once.
+const manyWarps = 16 * 64
+
+// takesMany reports whether a product has warps enough for many.
+func takesMany(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
+	s := pickShape(v, e, p)
+	warps := int64(e.Rows) * int64(spec.Ceil(p.N, s.columns)) * int64(s.across*s.along) / lanes
+	return warps >= manyWarps*int64(max(1, p.Caps.Units))
 }
 
 // vulkanTeams has the variants for Vulkan, by element type. vulkanRows has those for matrices without segments, for
@@ -110,6 +128,8 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 			return vulkanTeams[v.In]
 		}
 		return vulkanRows[v.In]
+	case v.Kind == rowsKind && v.Packing == many.Packing && v.In == many.In && takesMany(v, e, p):
+		return many
 	case p.N <= 64:
 		return v
 	case v == narrowDouble90:
