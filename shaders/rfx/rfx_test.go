@@ -425,7 +425,7 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 	must(err)
 	if q.fold {
 		folded := spec.Launch{Passes: ml.Passes}
-		if v.Before != nil { // its grid is of clusters, in a line
+		if v.Before != nil && v.Code == backend.CodePTX { // its grid is of clusters, in a line
 			folded.Passes = ml.Passes[1:]
 		}
 		shadertest.Fold(kernel.Format.Program, &folded)
