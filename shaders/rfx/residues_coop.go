@@ -5,6 +5,7 @@ package rfx
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -114,4 +115,14 @@ func launchCoopResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quant
 		l.Passes = append(l.Passes, spec.Pass{Variant: x.variant, Groups: groups, Params: spec.Block(b)})
 	}
 	return l, nil
+}
+
+// CoopResidues returns these variants made over for a subgroup size, with an operation a subgroup: see Coops.
+func CoopResidues(p rfx.P, sub uint32) []*spec.Variant {
+	var vs []*spec.Variant
+	for _, c := range coopsOfResidues {
+		c.Sub, c.subs, c.across, c.step, c.rows, c.cols = sub, 4, 2, 32, 2*c.M, 2*c.N
+		vs = append(vs, c.variant(p))
+	}
+	return slices.CompactFunc(vs, func(x, y *spec.Variant) bool { return x.Name == y.Name })
 }

@@ -560,7 +560,17 @@ func TestLaunchRefuses(t *testing.T) {
 
 // Invocations share a tile's rows of B and its columns evenly, whatever the subgroup.
 func TestCoopTable(t *testing.T) {
-	for _, v := range kernel.Format.Variants {
+	for _, v := range kernel.Format.Forms() {
+		if v.Unit.Source == "residues.comp" {
+			step, across := v.Const("STEP"), v.Const("SUBS_ACROSS")
+			down, local := v.Const("SUBS")/across, v.Const("LOCAL")
+			if v.Const("ROWS")*step/16%local != 0 || v.Const("COLS")*step/16%local != 0 || step%v.Const("TK") != 0 ||
+				v.Const("ROWS")%(down*v.Const("TM")) != 0 || v.Const("COLS")%(across*v.Const("TN")) != 0 ||
+				v.Local[0] != v.Sub*v.Const("SUBS") {
+				t.Errorf("%s: a tile of %d×%d by %d invocations", v.Name, v.Const("ROWS"), v.Const("COLS"), local)
+			}
+			continue
+		}
 		if !v.Matrix {
 			continue
 		}
@@ -590,7 +600,7 @@ func TestCoopShapes(t *testing.T) {
 		if !shadertest.ForeignShapes() {
 			t.Skip("SPMM_SHAPES=all runs other vendors' tiles")
 		}
-		for _, v := range kernel.Coops(rfx.P15, c.SubgroupMin) {
+		for _, v := range append(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin)...) {
 			t.Run(v.Name, func(t *testing.T) {
 				for _, q := range problems() {
 					if slices.Contains([]string{"normal, 33 columns", "specials of B"}, q.name) {
