@@ -4,7 +4,8 @@
 // The result is one buffer of words, ldq columns wide, ldq being N rounded up to a multiple of 8:
 //
 //	ranges   ldq words           the rfx.Range of each column
-//	parts    chunks × ldq words  ranges of the columns' parts, from which those are joined
+//	parts    chunks × ldq words  ranges of the columns' parts, from which those are joined; 0 for those that are part
+//	                             of the range before
 //	rows     K × (words of ldq elements)
 //
 // An element of a row takes, least significant byte first,
@@ -102,8 +103,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu the
-	// moduli, 0 for digits.
+	// Lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU. In residues.cu and
+	// residues.comp the moduli, 0 for digits.
 	across uint32
 }
 
@@ -241,7 +242,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if v.Code == backend.CodePTX {
 		lane, most = 8, 16
 	}
-	ranges := phase(v, 0, l.chunk(), lane, most)
+	ranges := phase(v, 0, l.chunk()*l.together(v), lane, most)
 	values := phase(v, 1, rowsOf(l, leastRows(v, l)), 2, 32)
 	switch {
 	case l.Planes > 0 && v.Code == backend.CodeSPIRV:
@@ -292,13 +293,26 @@ func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
 // enough to keep a device busy, and no more workgroups than a grid may have along a side.
 func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
 
+// groupElements is the least elements of B that a workgroup takes on the CPU: to wake another core takes as long as to
+// quantise them.
+const groupElements = 1 << 15
+
+// together returns how many parts of a column a workgroup finds the range of: on the CPU some that are few elements, in
+// place of the first of them.
+func (l Layout) together(v *spec.Variant) int {
+	if v.Code != backend.CodeGo {
+		return 1
+	}
+	return max(1, min(l.Chunks, groupElements/max(1, l.chunk()*l.LD)))
+}
+
 // leastRows returns the least rows that a workgroup quantises to integers. On the CPU joining the ranges of a column's
 // parts must cost little compared with quantising its elements in these rows. On GPUs the lanes of a workgroup share
 // that work.
 func leastRows(v *spec.Variant, l Layout) int {
 	const least = 128
 	if v.Code == backend.CodeGo {
-		return max(least, 8*l.Chunks)
+		return max(least, 8*l.Chunks, groupElements/max(1, l.LD))
 	}
 	return least
 }
