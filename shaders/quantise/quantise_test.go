@@ -112,7 +112,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if v.Const("FRAGMENTS") > 0 {
 		check(t, dev, v, quantise.NewFragments(k, n, p), b)
 	}
-	if dev.Caps().Code == backend.CodePTX {
+	if c := dev.Caps().Code; c == backend.CodePTX || c == backend.CodeSPIRV {
 		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
 		if err != nil {
 			t.Fatal(err)

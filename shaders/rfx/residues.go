@@ -1,4 +1,5 @@
-// A as residues of every element, dense: what the variants on warpgroup matrix instructions multiply from.
+// A as residues of every element, dense: what the variants on warpgroup matrix instructions, and on Vulkan's cooperative
+// matrices (residues_coop.go), multiply from.
 //
 // Each element's integer is taken modulo coprime numbers of at most 8 bits (rfx.Moduli). residues.cu multiplies A and B
 // once for each modulus and leaves the residues of the sums; combine.cu puts those together. That takes one product of
@@ -26,7 +27,7 @@ const (
 	residuesBytes = 1 << 36   // the most that A may take
 )
 
-// byResidues are the variants for residues, the widest tiles first.
+// byResidues are the variants for residues on CUDA, the widest tiles first.
 func byResidues() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, cols := range []uint32{256, 128, 64} {
@@ -67,7 +68,8 @@ func inDigits(p rfx.P) bool { return p == rfx.P15 }
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	best := v
 	for _, x := range variants {
-		if kind(v) == Residues && kind(x) == Residues && PrecisionOf(x) == PrecisionOf(v) && x.Tile.Cols >= p.N &&
+		if kind(v) == Residues && kind(x) == Residues && x.Code == v.Code && x.Shape == v.Shape &&
+			PrecisionOf(x) == PrecisionOf(v) && x.Tile.Cols >= p.N &&
 			(best.Tile.Cols < p.N || x.Tile.Cols < best.Tile.Cols) {
 			best = x
 		}
@@ -150,6 +152,9 @@ func digit(q int64, i int) int8 {
 
 // launchResidues is launch for residues.
 func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
+	if v.Code == backend.CodeSPIRV {
+		return launchCoopResidues(v, e, p, q)
+	}
 	m := e.Format.(Split)
 	high, wide := int64(spec.Ceil(e.Rows, tileRows)), int64(spec.Ceil(q.LD, v.Tile.Cols))
 	tiles := high * wide

@@ -13,7 +13,7 @@
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
 //	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
 //	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
-//	                (CUDA 9.0; dense, every p) 32-bit sums of products of residues: see residues.go
+//	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
@@ -110,7 +110,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), byCoopResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -141,7 +141,7 @@ type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
-// residues of all elements, for warpgroup matrix instructions.
+// residues of all elements, for warpgroup matrix instructions and cooperative matrices.
 const (
 	Rows Kind = iota
 	Panels
