@@ -89,9 +89,6 @@ uint slot(uint n, bool along, uint lines, uint pitch) {
     return along ? line * pitch + place : place * pitch + line;
 }
 
-void fetchStep(out Fetched x, uint s);
-void putStep(Fetched x, uint s, uint to);
-void putQuad(uint i, uint j, vec4 v);
 #include "../include/coop_tile.glsl"
 
 void fetchStep(out Fetched x, uint s) {

@@ -1,5 +1,6 @@
-// A tile of L·R on cooperative matrices of any shape TM × TN × TK, f16, sums in f32. Both operands go through shared
-// memory, in lines that are 16 bytes longer than they need be, which spreads them over the banks.
+// A tile of L·R on cooperative matrices of any shape TM × TN × TK, f16, sums in f32, or with INT8 8-bit integers, sums in
+// 32 bits. Both operands go through shared memory, in lines that are 16 bytes longer than they need be, which spreads
+// them over the banks.
 //
 // Tile: a workgroup computes (ROWS × COLS), each of its subgroups (HIGH × WIDE), SUBS_ACROSS of them side by side.
 // Data movement: a step is STEP of k. With STAGES = 1 the next step is prefetched to registers while one is multiplied
@@ -13,10 +14,27 @@
 //	fetchStep(x, s)          loads step s; steps past the last may be asked for, and putStep writes zeros for one of the
 //	                         operands then
 //	putStep(x, s, to)        writes step s to shared memory: L from `to` on, R from `to` + LEFT on
-//	putQuad(i, j, v)         takes four sums of row i of the tile from column j on
+//	putQuad(i, j, v)         takes four sums, a QUAD, of row i of the tile from column j on
 
-const uint LEFT_LINE = (LEFT_ALONG != 0 ? STEP : ROWS) / 8 + 1, // uvec4 from a line to the next
-           RIGHT_LINE = (RIGHT_ALONG != 0 ? STEP : COLS) / 8 + 1;
+#ifdef INT8
+#define ELEMENT int8_t
+#define TOTAL int
+#define QUAD uvec4
+#define quadOf(x) (x)
+#define EACH 16 // elements of a uvec4
+#else
+#define ELEMENT float16_t
+#define TOTAL float
+#define QUAD vec4
+#define quadOf(x) uintBitsToFloat(x)
+#define EACH 8
+#endif
+void fetchStep(out Fetched x, uint s);
+void putStep(Fetched x, uint s, uint to);
+void putQuad(uint i, uint j, QUAD v);
+
+const uint LEFT_LINE = (LEFT_ALONG != 0 ? STEP : ROWS) / EACH + 1, // uvec4 from a line to the next
+           RIGHT_LINE = (RIGHT_ALONG != 0 ? STEP : COLS) / EACH + 1;
 const uint LEFT = (LEFT_ALONG != 0 ? ROWS : STEP) * LEFT_LINE, // uvec4 of an operand's step
            RIGHT = (RIGHT_ALONG != 0 ? COLS : STEP) * RIGHT_LINE;
 const uint OTHER = (STAGES - 1) * (LEFT + RIGHT); // where the second stage buffer begins
@@ -25,11 +43,26 @@ const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
 const uint SETS = STAGES; // of operands in registers
 
-shared uvec4 mem[SHARED]; // stage buffers; at the end, TM rows of each subgroup's output
+// Shared memory: stage buffers; at the end, TM rows of each subgroup's output. With NARROW operations have k = 8 of 8-bit
+// integers, which begin in the middle of 16 bytes: UNITS elements of the array are 16 bytes.
+#if NARROW
+#define UNITS 2
+shared uvec2 mem[2 * SHARED];
+void put(uint i, uvec4 v) {
+    mem[2 * i] = v.xy;
+    mem[2 * i + 1] = v.zw;
+}
+uvec4 get(uint i) { return uvec4(mem[2 * i], mem[2 * i + 1]); }
+#else
+#define UNITS 1
+shared uvec4 mem[SHARED];
+void put(uint i, uvec4 v) { mem[i] = v; }
+uvec4 get(uint i) { return mem[i]; }
+#endif
 
-#define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
-#define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
-#define SUM coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
+#define OPERAND_A coopmat<ELEMENT, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
+#define OPERAND_B coopmat<ELEMENT, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
+#define SUM coopmat<TOTAL, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
@@ -45,14 +78,21 @@ void loadRight(const uint set, uint stage, const uint e) {
     [[unroll]] for (uint j = 0; j < ACROSS; j++) {
         uint line = acrossOf() + j * TN;
         if (RIGHT_ALONG != 0)
-            coopMatLoad(rights[set * ACROSS + j], mem, stage + LEFT + line * RIGHT_LINE + e / 8, RIGHT_LINE, BY_COLUMNS);
-        else coopMatLoad(rights[set * ACROSS + j], mem, stage + LEFT + e * RIGHT_LINE + line / 8, RIGHT_LINE, BY_ROWS);
+            coopMatLoad(rights[set * ACROSS + j], mem, UNITS * (stage + LEFT + line * RIGHT_LINE) + UNITS * e / EACH,
+                        UNITS * RIGHT_LINE, BY_COLUMNS);
+        else
+            coopMatLoad(rights[set * ACROSS + j], mem, UNITS * (stage + LEFT + e * RIGHT_LINE) + UNITS * line / EACH,
+                        UNITS * RIGHT_LINE, BY_ROWS);
     }
 }
 void loadLeft(const uint set, const uint i, uint stage, const uint e) {
     uint line = downOf() + i * TM;
-    if (LEFT_ALONG != 0) coopMatLoad(lefts[set * DOWN + i], mem, stage + line * LEFT_LINE + e / 8, LEFT_LINE, BY_ROWS);
-    else coopMatLoad(lefts[set * DOWN + i], mem, stage + e * LEFT_LINE + line / 8, LEFT_LINE, BY_COLUMNS);
+    if (LEFT_ALONG != 0)
+        coopMatLoad(lefts[set * DOWN + i], mem, UNITS * (stage + line * LEFT_LINE) + UNITS * e / EACH, UNITS * LEFT_LINE,
+                    BY_ROWS);
+    else
+        coopMatLoad(lefts[set * DOWN + i], mem, UNITS * (stage + e * LEFT_LINE) + UNITS * line / EACH, UNITS * LEFT_LINE,
+                    BY_COLUMNS);
 }
 
 void multiplyRow(const uint set, const uint i) {
@@ -128,7 +168,7 @@ void piped(uint first, uint last) {
 
 // multiplySteps computes the tile's sums over steps first to last - 1 and passes them to putQuad, row by row.
 void multiplySteps(uint first, uint last) {
-    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++) sums[i] = SUM(0);
     if (first < last) {
         if (STAGES == 1) staged(first, last);
         else piped(first, last);
@@ -136,13 +176,13 @@ void multiplySteps(uint first, uint last) {
     barrier();
     uint mine = gl_SubgroupID * TM * OUT;
     [[dont_unroll]] for (uint i = 0; i < DOWN; i++) { // so that the code is small
-        [[unroll]] for (uint j = 0; j < ACROSS; j++) coopMatStore(sums[j], mem, mine + j * TN / 4, OUT, BY_ROWS);
+        [[unroll]] for (uint j = 0; j < ACROSS; j++) coopMatStore(sums[j], mem, UNITS * (mine + j * TN / 4), UNITS * OUT, BY_ROWS);
         [[unroll]] for (uint j = 0; j < ACROSS * (DOWN - 1); j++) sums[j] = sums[j + ACROSS];
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         [[dont_unroll]] for (uint t = gl_SubgroupInvocationID; t < TM * WIDE / 4; t += gl_SubgroupSize)
             putQuad(downOf() + i * TM + t / (WIDE / 4), acrossOf() + t % (WIDE / 4) * 4,
-                    uintBitsToFloat(mem[mine + t / (WIDE / 4) * OUT + t % (WIDE / 4)]));
+                    quadOf(get(mine + t / (WIDE / 4) * OUT + t % (WIDE / 4))));
         subgroupMemoryBarrierShared();
         subgroupBarrier();
     }

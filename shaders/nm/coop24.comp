@@ -46,9 +46,6 @@ struct Fetched {
     uvec2 places[LEFTS];
 };
 
-void fetchStep(out Fetched x, uint s);
-void putStep(Fetched x, uint s, uint to);
-void putQuad(uint i, uint j, vec4 v);
 #include "../include/coop_tile.glsl"
 
 // Load n of an invocation is of lane `laneOf` of 32 columns `partOf` of 16 rows `pairOf`.

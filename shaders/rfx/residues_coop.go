@@ -19,26 +19,26 @@ type coopResidues struct {
 	spec.MatrixUnit
 	rows, cols   uint32
 	subs, across uint32 // subgroups of a workgroup, and along a row of its tile
-	step         uint32 // of k
+	step, stages uint32 // of k, and stage buffers
 }
 
 // coopsOfResidues are the tiles, for each unit the widest first.
 var coopsOfResidues = []coopResidues{
-	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 256, subs: 8, across: 4, step: 32},
-	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 128, subs: 4, across: 2, step: 64},
-	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 64, subs: 4, across: 1, step: 64},
-	{MatrixUnit: spec.NVIDIAIntWide, rows: 128, cols: 128, subs: 4, across: 2, step: 32},
-	{MatrixUnit: spec.AMD32, rows: 128, cols: 128, subs: 4, across: 2, step: 32},
-	{MatrixUnit: spec.AMD64, rows: 128, cols: 128, subs: 4, across: 2, step: 32},
-	{MatrixUnit: spec.IntelInt16, rows: 64, cols: 128, subs: 8, across: 2, step: 32},
-	{MatrixUnit: spec.IntelInt8, rows: 64, cols: 64, subs: 8, across: 2, step: 32},
-	{MatrixUnit: spec.MesaCPU, rows: 16, cols: 16, subs: 4, across: 2, step: 32},
+	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 256, subs: 8, across: 4, step: 32, stages: 2},
+	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 128, subs: 4, across: 2, step: 64, stages: 2},
+	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 64, subs: 4, across: 1, step: 64, stages: 2},
+	{MatrixUnit: spec.NVIDIAIntWide, rows: 128, cols: 128, subs: 4, across: 2, step: 32, stages: 2},
+	{MatrixUnit: spec.AMD32, rows: 128, cols: 128, subs: 4, across: 2, step: 32, stages: 2},
+	{MatrixUnit: spec.AMD64, rows: 128, cols: 128, subs: 4, across: 2, step: 32, stages: 2},
+	{MatrixUnit: spec.IntelInt16, rows: 64, cols: 128, subs: 8, across: 2, step: 32, stages: 2},
+	{MatrixUnit: spec.IntelInt8, rows: 64, cols: 64, subs: 8, across: 2, step: 32, stages: 2},
+	{MatrixUnit: spec.MesaCPU, rows: 16, cols: 16, subs: 4, across: 2, step: 32, stages: 2},
 }
 
-// sharedOctets is the shared memory of two steps, or of a row of operations of each subgroup's sums, in units of 16
-// bytes: see residues.comp.
+// sharedOctets is the shared memory of the stage buffers, or of a row of operations of each subgroup's sums, in units of
+// 16 bytes: see coop_tile.glsl.
 func (c coopResidues) sharedOctets() uint32 {
-	return max(2*(c.rows+c.cols)*(c.step/16+1), c.subs*c.M*(c.cols/c.across/4+1))
+	return max(c.stages*(c.rows+c.cols)*(c.step/16+1), c.subs*c.M*(c.cols/c.across/4+1))
 }
 
 // sums is residues.comp.
@@ -53,7 +53,7 @@ func (c coopResidues) sums(digits uint32) *spec.Variant {
 				constant("LOCAL", 0, c.Sub*c.subs), constant("TM", 1, c.M), constant("TN", 2, c.N), constant("TK", 3, c.K),
 				constant("SUBS", 4, c.subs), constant("SUBS_ACROSS", 5, c.across), constant("ROWS", 6, c.rows),
 				constant("COLS", 7, c.cols), constant("STEP", 8, c.step), constant("SHARED", 9, c.sharedOctets()),
-				constant("DIGITS", 10, digits), spec.Define("NARROW", narrow),
+				constant("DIGITS", 10, digits), constant("STAGES", 11, c.stages), spec.Define("NARROW", narrow),
 			},
 			Unit: spec.Unit{Source: "residues.comp", Blob: fmt.Sprintf("coop_residues%s.spv", pick(narrow == 1, "_k8", ""))},
 		})
@@ -121,7 +121,7 @@ func launchCoopResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quant
 func CoopResidues(p rfx.P, sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, c := range coopsOfResidues {
-		c.Sub, c.subs, c.across, c.step, c.rows, c.cols = sub, 4, 2, 32, 2*c.M, 2*c.N
+		c.Sub, c.subs, c.across, c.step, c.stages, c.rows, c.cols = sub, 4, 2, 32, 2, 2*c.M, 2*c.N
 		vs = append(vs, c.variant(p))
 	}
 	return slices.CompactFunc(vs, func(x, y *spec.Variant) bool { return x.Name == y.Name })
