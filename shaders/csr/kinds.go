@@ -12,8 +12,8 @@ var (
 	}
 	manyKind = &spec.Kind{
 		Name:    "many-rows",
-		Summary: "as rows, without entries loaded ahead, so that twice as many warps run at the same time",
-		When:    "Products in f32 with many rows, or columns, on compute capability 9.0.",
+		Summary: "as rows, without entries loaded ahead, so that half as many warps more run at the same time",
+		When:    "Products whose rows do not all run at the same time, on compute capability 9.0.",
 	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",
@@ -40,6 +40,7 @@ var (
 // packing holds the properties of a variant that decide how matrices are packed.
 type packing struct {
 	teams  bool // a workgroup computes a long row, or a segment of one
+	warps  bool // a warp computes a row of middle length
 	chunks bool // A is also listed in chunks for stream.cu
 }
 
