@@ -1,6 +1,6 @@
-// A tile of L·R on cooperative matrices of any shape TM × TN × TK, f16, sums in f32, or with INT8 8-bit integers, sums in
-// 32 bits. Both operands go through shared memory, in lines that are 16 bytes longer than they need be, which spreads
-// them over the banks.
+// A tile of L·R on cooperative matrices of any shape TM × TN × TK: of f16, sums in f32, or with INT8 of 8-bit integers,
+// sums in 32 bits. Both operands go through shared memory, in lines that are 16 bytes longer than they need be, which
+// spreads them over the banks.
 //
 // Tile: a workgroup computes (ROWS × COLS), each of its subgroups (HIGH × WIDE), SUBS_ACROSS of them side by side.
 // Data movement: a step is STEP of k. With STAGES = 1 the next step is prefetched to registers while one is multiplied
@@ -11,8 +11,8 @@
 //
 //	LEFT_ALONG, RIGHT_ALONG  an operand is K-major: a line of shared memory has STEP of k. Else a line is one k.
 //	Fetched                  what an invocation loads of a step
-//	fetchStep(x, s)          loads step s; steps past the last may be asked for, and putStep writes zeros for one of the
-//	                         operands then
+//	fetchStep(x, s)          loads step s; steps past the last may be asked for, and putStep writes zeros for one of
+//	                         the operands then
 //	putStep(x, s, to)        writes step s to shared memory: L from `to` on, R from `to` + LEFT on
 //	putQuad(i, j, v)         takes four sums, a QUAD, of row i of the tile from column j on
 
@@ -43,8 +43,8 @@ const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
 const uint SETS = STAGES; // of operands in registers
 
-// Shared memory: stage buffers; at the end, TM rows of each subgroup's output. With NARROW operations have k = 8 of 8-bit
-// integers, which begin in the middle of 16 bytes: UNITS elements of the array are 16 bytes.
+// Shared memory: stage buffers; at the end, TM rows of each subgroup's output. With NARROW operations have k = 8 of
+// 8-bit integers, which begin in the middle of 16 bytes: UNITS elements of the array are 16 bytes.
 #if NARROW
 #define UNITS 2
 shared uvec2 mem[2 * SHARED];
@@ -86,13 +86,10 @@ void loadRight(const uint set, uint stage, const uint e) {
     }
 }
 void loadLeft(const uint set, const uint i, uint stage, const uint e) {
-    uint line = downOf() + i * TM;
+    uint n = set * DOWN + i, line = downOf() + i * TM, pitch = UNITS * LEFT_LINE;
     if (LEFT_ALONG != 0)
-        coopMatLoad(lefts[set * DOWN + i], mem, UNITS * (stage + line * LEFT_LINE) + UNITS * e / EACH, UNITS * LEFT_LINE,
-                    BY_ROWS);
-    else
-        coopMatLoad(lefts[set * DOWN + i], mem, UNITS * (stage + e * LEFT_LINE) + UNITS * line / EACH, UNITS * LEFT_LINE,
-                    BY_COLUMNS);
+        coopMatLoad(lefts[n], mem, UNITS * (stage + line * LEFT_LINE) + UNITS * e / EACH, pitch, BY_ROWS);
+    else coopMatLoad(lefts[n], mem, UNITS * (stage + e * LEFT_LINE) + UNITS * line / EACH, pitch, BY_COLUMNS);
 }
 
 void multiplyRow(const uint set, const uint i) {
@@ -176,7 +173,8 @@ void multiplySteps(uint first, uint last) {
     barrier();
     uint mine = gl_SubgroupID * TM * OUT;
     [[dont_unroll]] for (uint i = 0; i < DOWN; i++) { // so that the code is small
-        [[unroll]] for (uint j = 0; j < ACROSS; j++) coopMatStore(sums[j], mem, UNITS * (mine + j * TN / 4), UNITS * OUT, BY_ROWS);
+        [[unroll]] for (uint j = 0; j < ACROSS; j++)
+            coopMatStore(sums[j], mem, UNITS * (mine + j * TN / 4), UNITS * OUT, BY_ROWS);
         [[unroll]] for (uint j = 0; j < ACROSS * (DOWN - 1); j++) sums[j] = sums[j + ACROSS];
         subgroupMemoryBarrierShared();
         subgroupBarrier();

@@ -99,7 +99,8 @@ func coop24(u spec.MatrixUnit, rows, cols, subs, across, step uint32) *spec.Vari
 			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K},
 			{Name: "SUBS", ID: 4, Value: subs}, {Name: "SUBS_ACROSS", ID: 5, Value: across},
 			{Name: "ROWS", ID: 6, Value: rows}, {Name: "COLS", ID: 7, Value: cols}, {Name: "STEP", ID: 8, Value: step},
-			{Name: "SHARED", ID: 9, Value: words}, spec.Define("STAGE", step), spec.Define("V", 1), spec.Define("PACK", warpPack),
+			{Name: "SHARED", ID: 9, Value: words},
+			spec.Define("STAGE", step), spec.Define("V", 1), spec.Define("PACK", warpPack),
 		},
 		Unit: spec.Unit{Source: "coop24.comp", Blob: "coop24.spv"},
 	})

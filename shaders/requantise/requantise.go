@@ -63,8 +63,8 @@ type params struct {
 	lanes uint32 // of a row in phase 0, a power of two; not on the CPU
 	per   uint32 // of a workgroup: rows in phase 0, fours in phase 1
 	width uint32 // of the grid in x
-	// Of planes.cu and planes.comp: the words of rows at which the entries' columns and rfx.Residues.DigitWeights begin, the bytes of an
-	// element, and the blocks of 128 columns. weights is 0 for digits.
+	// Of planes.cu and planes.comp: the words of rows at which the entries' columns and rfx.Residues.DigitWeights begin,
+	// the bytes of an element, and the blocks of 128 columns. weights is 0 for digits.
 	columns, weights, planes, blocks uint32
 }
 

@@ -35,8 +35,8 @@ var coopsOfResidues = []coopResidues{
 	{MatrixUnit: spec.MesaCPU, rows: 16, cols: 16, subs: 4, across: 2, step: 32, stages: 2},
 }
 
-// sharedOctets is the shared memory of the stage buffers, or of a row of operations of each subgroup's sums, in units of
-// 16 bytes: see coop_tile.glsl.
+// sharedOctets is the shared memory of the stage buffers, or of a row of operations of each subgroup's sums, in units
+// of 16 bytes: see coop_tile.glsl.
 func (c coopResidues) sharedOctets() uint32 {
 	return max(c.stages*(c.rows+c.cols)*(c.step/16+1), c.subs*c.M*(c.cols/c.across/4+1))
 }
