@@ -67,13 +67,18 @@ uint placeOf(uint n, bool along, uint lines) {
 // operand that lies across as those of the last k. The table sees to it that an operand has less than 2^31 octets. What
 // does not depend on k is added first, so that the compiler moves it out of the loop over k.
 uvec4 fetch(Operand x, uint n, bool along, bool blocks, uint lines, uint i, uint k) {
-    uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8;
-    if (!along) return Octets(x.x).v[min(i / 8 + line, pitch - 1) + min(k + place, p.cols - 1) * pitch];
-    line = min(i + line, x.lines - 1);
-    uint start = line * pitch + place;
-    if (blocks) start = (line / 128 * pitch + place / 2 * 2) * 128 + line % 128 * 2 + place % 2;
-    uint last = (blocks ? (x.lines + 127) / 128 * 128 : x.lines) * pitch - 1;
-    return Octets(x.x).v[min(start + (blocks ? k * 16 : k / 8), last)];
+    uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8, start, from, last;
+    if (along) {
+        line = min(i + line, x.lines - 1);
+        start = blocks ? (line / 128 * pitch + place / 2 * 2) * 128 + line % 128 * 2 + place % 2 : line * pitch + place;
+        from = blocks ? k * 16 : k / 8;
+        last = (blocks ? (x.lines + 127) / 128 * 128 : x.lines) * pitch - 1;
+    } else {
+        start = min(i / 8 + line, pitch - 1);
+        from = min(k + place, p.cols - 1) * pitch;
+        last = 0xffffffffu;
+    }
+    return Octets(x.x).v[min(start + from, last)];
 }
 
 // cut makes the elements from number `left` on 0.

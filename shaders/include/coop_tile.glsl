@@ -134,17 +134,17 @@ void pipe(inout Fetched x, uint s, const uint odd) {
         barrier();
         loadBoth(1 - odd, next, 0);
         multiplyBoth(odd);
-        return;
-    }
-    [[unroll]] for (uint e = 0; e < STEP / TK; e += 2) {
-        loadBoth(1, stage, (e + 1) * TK);
-        multiplyBoth(0);
-        if (e + 2 < STEP / TK) loadBoth(0, stage, (e + 2) * TK);
-        else {
-            barrier();
-            loadBoth(0, next, 0);
+    } else {
+        [[unroll]] for (uint e = 0; e < STEP / TK; e += 2) {
+            loadBoth(1, stage, (e + 1) * TK);
+            multiplyBoth(0);
+            if (e + 2 < STEP / TK) loadBoth(0, stage, (e + 2) * TK);
+            else {
+                barrier();
+                loadBoth(0, next, 0);
+            }
+            multiplyBoth(1);
         }
-        multiplyBoth(1);
     }
 }
 

@@ -30,7 +30,8 @@
 // p = 15 digits:
 //
 //	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
-//	                 in which 16-byte chunk c is at c xor the column mod 8
+//	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan four slices of 32 rows, which have
+//	                 the rows' bytes of each column in their order
 //
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.

@@ -1,8 +1,8 @@
 // Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, q (quantise.go), from the ranges of parts
 // of its columns that phase 0 of kernel.comp found.
 // Tile: a workgroup has 16 columns of 128 rows of B, an invocation 16 rows of a column.
-// Data movement: elements go through registers. The invocations of a column are neighbours, so that they store 128
-// neighbouring bytes of each modulus.
+// Data movement: elements go through registers. The invocations of a column are neighbours, so that they store whole
+// sectors of each modulus.
 // Bound by: integer arithmetic.
 
 #version 460
@@ -15,7 +15,7 @@
 #include "../include/residues.glsl"
 
 #define DEPTH 128 // rows of B in a block
-#define CHUNKS 8 // of 16 rows of a block
+#define CHUNKS 8 // of 16 rows of a block; two are a slice, in which a column's bytes lie side by side
 #define COLS 16
 
 layout(local_size_x = 128) in;
@@ -77,6 +77,6 @@ void main() {
             else x = residue(q[i], MODULI[m]);
             w[i / 4] |= (x & 255u) << (8 * (i % 4));
         }
-        Words4(at(rows, (m * blocks + block) * p.ldq + j, DEPTH)).v[chunk ^ (j & 7u)] = w;
+        Words4(at(rows, ((m * blocks + block) * (CHUNKS / 2) + chunk / 2) * p.ldq + j, 32)).v[chunk % 2] = w;
     }
 }

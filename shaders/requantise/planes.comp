@@ -20,7 +20,8 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Line { int8_t v[]; };
 
 #define ROWS 256 // of a plane there are a multiple of this
-#define DEPTH 128 // columns that lie side by side
+#define DEPTH 128 // columns of a block
+#define SLICE 32 // columns that lie side by side
 
 uint word(uvec2 a, uint i) { return Words(at(a, i, 4)).v[0]; }
 
@@ -57,7 +58,7 @@ void main() {
     if (e >= p.n) return;
     uint row = row_of(e), lines = (p.count + ROWS - 1) / ROWS * ROWS, col = word(uvec2(p.rows), p.columns + e);
     uvec2 q = quantise(load(e), unit(word(uvec2(p.rows), 2 * row + 1), p.bits));
-    uint line = col / DEPTH * lines + row, to = col % DEPTH ^ row % 8 << 4;
+    uint line = col / SLICE * lines + row;
     for (uint i = 0; i < p.planes; i++) {
         int x = 0;
         if (p.weights == 0) {
@@ -70,6 +71,6 @@ void main() {
             // At most 6·2^14 are added or subtracted.
             x = int(modulo(uint(x + int(multiple(m, 1 << 17) + m / 2)), m, reciprocal(m))) - int(m / 2);
         }
-        Line(at(uvec2(p.ints), i * p.blocks * lines + line, DEPTH)).v[to] = int8_t(x);
+        Line(at(uvec2(p.ints), i * p.blocks * (DEPTH / SLICE) * lines + line, SLICE)).v[col % SLICE] = int8_t(x);
     }
 }

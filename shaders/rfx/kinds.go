@@ -45,6 +45,7 @@ type sizes struct {
 	teams    bool
 	strips   bool
 	residues bool
+	slices   bool // residues are in slices: see rfx.Planes
 }
 
 // sized completes a variant of tiles of cols columns; 0: the launch decides.

@@ -27,12 +27,13 @@ layout(constant_id = 4) const uint SUBS = 4;
 layout(constant_id = 5) const uint SUBS_ACROSS = 2;
 layout(constant_id = 6) const uint ROWS = 128;
 layout(constant_id = 7) const uint COLS = 128;
-layout(constant_id = 8) const uint STEP = 32; // at most DEPTH
+layout(constant_id = 8) const uint STEP = 32; // a multiple of SLICE, at most DEPTH
 layout(constant_id = 9) const uint SHARED = 1536; // uvec4 of shared memory
 layout(constant_id = 10) const uint DIGITS = 0;
 layout(constant_id = 11) const uint STAGES = 2;
 
-#define DEPTH 128 // values of k that lie side by side
+#define DEPTH 128 // k of a block; a plane has whole ones
+#define SLICE 32 // k whose values of a line lie side by side
 #define BIAS 0x40000000u // a sum of fewer than 2^16 products of residues is smaller
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
@@ -55,11 +56,19 @@ struct Fetched {
 #define INT8
 #include "../include/coop_tile.glsl"
 
-// fetch returns chunk n of the invocation, of a step from k on of lines from `line` on, in a plane; last is the last
-// line that is there.
-uvec4 fetch(uvec2 plane, uint lines, uint line, uint last, uint k, uint n) {
-    uint t = n * LOCAL + gl_LocalInvocationIndex, i = min(t / CHUNKS, last - line), chunk = k % DEPTH / 16 + t % CHUNKS;
-    return Words4(at(plane, k / DEPTH * lines + line, DEPTH)).v[i * (DEPTH / 16) + (chunk ^ (i & 7u))];
+// lineOf and placeOf say which of `lines` lines chunk n of the invocation is of, and which chunk of a step it is there: a
+// slice of all lines follows the one before.
+uint lineOf(uint n, const uint lines) { return (n * LOCAL + gl_LocalInvocationIndex) % (2 * lines) / 2; }
+uint placeOf(uint n, const uint lines) {
+    uint t = n * LOCAL + gl_LocalInvocationIndex;
+    return t / (2 * lines) * 2 + t % 2;
+}
+
+// fetch returns chunk n of the invocation, of `lines` lines from `line` on, of a step that begins at `step`, where
+// slices have `all` lines; last is the last line that is there.
+uvec4 fetch(uvec2 step, uint n, const uint lines, uint all, uint line, uint last) {
+    uint i = min(lineOf(n, lines), last - line), place = placeOf(n, lines);
+    return Words4(at(step, line, SLICE)).v[(place / 2 * all + i) * 2 + place % 2];
 }
 
 // fetchStep loads a step. Those from number `steps` on are of a second pass over K, with other digits.
@@ -69,27 +78,21 @@ void fetchStep(out Fetched x, uint s) {
         uint pass = s < steps ? 0 : 1;
         left = (number + 1 - pass) / 2, right = (number + pass) / 2, s -= pass * steps;
     }
-    uint k = min(s, steps - 1) * STEP;
-    uvec2 l = at(uvec2(p.ints), left * p.per * p.longest, DEPTH),
-          r = at(at(uvec2(p.q), p.first, 4), right * p.per * p.ldq, DEPTH);
+    uint slice = min(s, steps - 1) * (STEP / SLICE), slices = p.per * (DEPTH / SLICE);
+    uvec2 l = at(uvec2(p.ints), (left * slices + slice) * p.longest, SLICE),
+          r = at(at(uvec2(p.q), p.first, 4), (right * slices + slice) * p.ldq, SLICE);
     [[unroll]] for (uint n = 0; n < LEFTS; n++)
-        x.l[n] = fetch(l, p.longest, row, p.longest - 1, k, n);
+        x.l[n] = fetch(l, n, ROWS, p.longest, row, p.longest - 1);
     [[unroll]] for (uint n = 0; n < RIGHTS; n++)
-        x.r[n] = fetch(r, p.ldq, col, p.ldq - 1, k, n);
-}
-
-// slot returns where chunk n of the invocation goes.
-uint slot(uint n) {
-    uint t = n * LOCAL + gl_LocalInvocationIndex;
-    return t / CHUNKS * LEFT_LINE + t % CHUNKS;
+        x.r[n] = fetch(r, n, COLS, p.ldq, col, p.ldq - 1);
 }
 
 // putStep needs no zeros: there are DEPTH / STEP steps or a multiple of that, which is even or of one stage.
 void putStep(Fetched x, uint s, uint to) {
     [[unroll]] for (uint n = 0; n < LEFTS; n++)
-        put(to + slot(n), x.l[n]);
+        put(to + lineOf(n, ROWS) * LEFT_LINE + placeOf(n, ROWS), x.l[n]);
     [[unroll]] for (uint n = 0; n < RIGHTS; n++)
-        put(to + LEFT + slot(n), x.r[n]);
+        put(to + LEFT + lineOf(n, COLS) * RIGHT_LINE + placeOf(n, COLS), x.r[n]);
 }
 
 void putQuad(uint i, uint j, uvec4 v) {

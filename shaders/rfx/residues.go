@@ -114,7 +114,8 @@ func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 
 // packResidues encodes a as residues, or digits. The words of the array rows are, behind what pack puts first,
 // rfx.Residues.Table, rfx.Residues.DigitWeights, and the entries' columns. The array ints is rfx.Planes.
-func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, error) {
+func packResidues[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
+	p := PrecisionOf(v)
 	stats, err := ResidueStats(a.Rows, a.Cols, a.NNZ(), p)
 	if err != nil {
 		return nil, err
@@ -132,6 +133,7 @@ func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, er
 	}
 	words, f.Columns = appendColumns(words, a.ColIdx)
 	l := rfx.Planes{Rows: spec.Ceil(a.Rows, tileRows) * tileRows, Cols: spec.Ceil(a.Cols, quantise.Depth) * quantise.Depth}
+	l.Slices = v.Packing.(sizes).slices
 	return &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f, Stats: stats,
 		Items: int64(spec.Ceil(a.Rows, tileRows) * planes),

@@ -71,7 +71,7 @@ func (c coopResidues) variant(p rfx.P) *spec.Variant {
 		},
 		Unit: spec.Unit{Source: "combine.comp", Blob: "vulkan_combine.spv"},
 	})
-	sizes{p: p, residues: true}.sized(v, residuesKind, c.cols)
+	sizes{p: p, residues: true, slices: true}.sized(v, residuesKind, c.cols)
 	v.Tile.Rows = int(c.rows)
 	return v
 }

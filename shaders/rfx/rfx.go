@@ -243,7 +243,7 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 	case InStrips:
 		return packStrips(a, v)
 	case Residues:
-		return packResidues(a, PrecisionOf(v))
+		return packResidues(a, v)
 	}
 	return packPanels(a, v, 0)
 }
