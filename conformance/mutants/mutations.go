@@ -295,7 +295,11 @@ var mutations = []mutation{
                         sums`, `[[unroll]] for (uint e = 0; e < (d + 1 == S ? S - 1 : S); e++)
                         sums`, "^rfx/", false},
 	{"vulkan", "dense puts the right operand where the left one's order says", "shaders/dense/coop.comp",
-		`mem[stage + LEFT + slot(r, n, COLS)]`, `mem[stage + LEFT + slot(l, n, COLS)]`, "^dense/f16/", false},
+		`slot(n, RA, COLS, RIGHT_LINE)`, `slot(n, LA, COLS, RIGHT_LINE)`, "^dense/f16/", false},
+	{"vulkan", "2:4 on matrix units takes the first row's columns for the second", "shaders/nm/coop24.comp",
+		`16 * (e % 2) + 4 * t`, `4 * t`, "^nm/f16/", false},
+	{"vulkan", "gathered panels leave out the last step", "shaders/include/panel_gather.glsl",
+		`s <= last; s += 2`, `s < last; s += 2`, "^(cvse|tiledcsr)/f16/", false},
 	{"vulkan", "dense on scalar units writes rows that do not exist", "shaders/dense/kernel.comp",
 		`if (row + r < p.rows) storeFloats`, `storeFloats`, dense, false},
 	{"vulkan", "dense on scalar units takes B to lie across the sum", "shaders/dense/kernel.comp",

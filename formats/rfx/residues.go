@@ -166,16 +166,23 @@ func (p P) Limbs() int {
 
 // Planes says how a matrix lies as bytes, several for each element: a plane for each modulus, or for each digit. A plane
 // has, for each 128 columns, 128 bytes of each row, in which 16-byte chunk c is at c xor the row mod 8, as matrix units
-// read them from shared memory.
+// read them from shared memory. In slices it has, for each 32 columns, 32 bytes of each row, so that a tile's bytes of a
+// step follow each other.
 type Planes struct {
 	Rows, Cols int // multiples of 8 and 128
+	Slices     bool
 }
 
 // size returns the bytes of a plane.
 func (l Planes) size() int { return l.Rows * l.Cols }
 
 // at returns the place of an element in a plane.
-func (l Planes) at(row, col int) int { return (col/128*l.Rows+row)*128 + (col%128 ^ row%8<<4) }
+func (l Planes) at(row, col int) int {
+	if l.Slices {
+		return (col/32*l.Rows+row)*32 + col%32
+	}
+	return (col/128*l.Rows+row)*128 + (col%128 ^ row%8<<4)
+}
 
 // PackPlanes quantises a's entries at p, given the ranges of its rows, and writes n bytes of each, one in each plane:
 // part returns that of plane i. What is not finite, and what is no entry, is 0.

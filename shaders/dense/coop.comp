@@ -1,10 +1,9 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16, sums in f32, on cooperative matrices (TM × TN × TK).
-// Tile: a workgroup computes (ROWS × COLS), each of SUBS subgroups DOWN × ACROSS operations.
-// Data movement: steps of STEP of k are loaded into shared memory in the layout of the operands, and read from there by
-// rows or by columns. The next step is prefetched to registers. Sums go to C through shared memory too, TM rows of each
-// subgroup at a time.
+// Tile: a workgroup computes (ROWS × COLS) of L·R for all of K or for one of p.splits ranges of K (split-K). Another
+// launch (ADDS) adds the partial sums.
+// Data movement: ../include/coop_tile.glsl. An octet is 8 elements, 16 bytes: of one line of an operand that is K-major
+// ("along"), of 8 lines at one k of an operand that is MN-major ("across"). At least one operand is K-major.
 // Bound by: shared memory and matrix units for large C, memory bandwidth for few columns.
-// Constants: ROWS and COLS (multiples of 64), SUBS_ACROSS (subgroups along a row of the tile).
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -20,118 +19,140 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint TM = 16;
 layout(constant_id = 2) const uint TN = 8;
 layout(constant_id = 3) const uint TK = 16;
-layout(constant_id = 4) const uint SUBS = 4; // 4 or 8
+layout(constant_id = 4) const uint SUBS = 4;
+layout(constant_id = 5) const uint SUBS_ACROSS = 2;
+layout(constant_id = 6) const uint ROWS = 64;
+layout(constant_id = 7) const uint COLS = 64;
+layout(constant_id = 8) const uint STEP = 32;
+layout(constant_id = 9) const uint STAGES = 1;
+layout(constant_id = 10) const uint LEFT_ALONG = 1;
+layout(constant_id = 11) const uint RIGHT_ALONG = 0;
+layout(constant_id = 12) const uint SHARED = 1024; // uvec4 of shared memory
+layout(constant_id = 13) const uint ADDS = 0; // 1: the kernel only adds partial sums
 
-#define STEP 32
+layout(constant_id = 14) const uint PACKED = 0; // 1: A is in blocks (gemm.glsl), as L; 2: as R
 
 #define ELEM F16
+#define BLOCKS_OF_A (PACKED != 0)
 #include "gemm.glsl"
 #include "../include/store_halves.glsl"
 
-const uint LINE = STEP / 8 + 1; // uvec4 from a line to the next, if the operand lies along
-#define PLACE(LINES) (LINES / 8 + 1) // uvec4 from one k to the next, if it lies across
-const uint LEFT = ROWS * LINE, RIGHT = COLS * LINE; // uvec4 of an operand's step
-
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LEFTS = ROWS * STEP / 8 / LOCAL,
-           RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation loads for a step
-const uint WIDE = COLS / SUBS_ACROSS, HIGH = ROWS / (SUBS / SUBS_ACROSS); // a subgroup's columns and rows
-const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
-const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
+const uint OCTETS = STEP / 8; // of a line
+const uint LEFTS = ROWS * OCTETS / LOCAL,
+           RIGHTS = COLS * OCTETS / LOCAL; // octets of an operand that each invocation loads for a step
+const bool LA = LEFT_ALONG != 0, RA = RIGHT_ALONG != 0;
 
-shared uvec4 mem[2 * (ROWS + COLS) * (STEP / 8 + 1)]; // two steps; at the end, outputs of each subgroup
+Operand l, r;
+uint row, col; // of the tile
+uint split; // the range of K
+uint limit; // its end
 
-#define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
-#define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
-#define SUM coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
-#define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
-#define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
+struct Fetched {
+    uvec4 l[LEFTS], r[RIGHTS];
+};
 
-// lineOf and placeOf return the line and the k, within the tile, of the first element of the invocation's load n: 8
-// elements of one line, or of 8 lines at one k. `lines` is the lines of the operand's tile.
-uint lineOf(Operand x, uint n, uint lines) {
+// lineOf and placeOf say where octet n of an invocation is in a step: for an operand that lies along its line, and
+// which octet of that; for one that lies across which eight lines, and k.
+uint lineOf(uint n, bool along, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
-    return x.along ? t / (STEP / 8) : t % (lines / 8) * 8;
+    return along ? t / OCTETS : t % (lines / 8);
 }
-uint placeOf(Operand x, uint n, uint lines) {
+uint placeOf(uint n, bool along, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
-    return x.along ? t % (STEP / 8) * 8 : t / (lines / 8);
+    return along ? t % OCTETS : t / (lines / 8);
 }
 
-// fetch returns load n of the step from k on, of the lines from i on. Elements past the operand's end are 0.
-uvec4 fetch(Operand x, uint n, uint lines, uint i, uint k) {
-    uint line = i + lineOf(x, n, lines), place = k + placeOf(x, n, lines);
-    if (line >= x.lines || place >= p.cols) return uvec4(0);
-    Run r = runOf(x, line, place);
-    uvec4 v = Octets(r.line).v[r.at / 8];
-    if (x.along && place + 8 > p.cols) // elements past the line can be read, but need not be 0
-        for (uint e = p.cols - place; e < 8; e++) v[e / 2] &= e % 2 == 0 ? 0u : 0xffffu;
+// fetch loads octet n of lines from i on at the step from k on. Octets past the operand's end are read as others, of an
+// operand that lies across as those of the last k. The table sees to it that an operand has less than 2^31 octets. What
+// does not depend on k is added first, so that the compiler moves it out of the loop over k.
+uvec4 fetch(Operand x, uint n, bool along, bool blocks, uint lines, uint i, uint k) {
+    uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8, start, from, last;
+    if (along) {
+        line = min(i + line, x.lines - 1);
+        start = blocks ? (line / 128 * pitch + place / 2 * 2) * 128 + line % 128 * 2 + place % 2 : line * pitch + place;
+        from = blocks ? k * 16 : k / 8;
+        last = (blocks ? (x.lines + 127) / 128 * 128 : x.lines) * pitch - 1;
+    } else {
+        start = min(i / 8 + line, pitch - 1);
+        from = min(k + place, p.cols - 1) * pitch;
+        last = 0xffffffffu;
+    }
+    return Octets(x.x).v[min(start + from, last)];
+}
+
+// cut makes the elements from number `left` on 0.
+uvec4 cut(uvec4 v, int left) {
+    [[unroll]] for (int e = 0; e < 4; e++)
+        v[e] &= left >= 2 * e + 2 ? 0xffffffffu : left > 2 * e ? 0xffffu : 0;
     return v;
 }
 
-// slot returns where load n goes.
-uint slot(Operand x, uint n, uint lines) {
-    uint line = lineOf(x, n, lines), place = placeOf(x, n, lines);
-    return x.along ? line * LINE + place / 8 : place * PLACE(lines) + line / 8;
+// slot returns where octet n of an invocation goes, in lines of `pitch` uvec4.
+uint slot(uint n, bool along, uint lines, uint pitch) {
+    uint line = lineOf(n, along, lines), place = placeOf(n, along, lines);
+    return along ? line * pitch + place : place * pitch + line;
 }
 
-// put writes sums to C.
-void put(Operand x[2], uint i, uint j, vec4 v) {
-    if (i >= p.rows || j >= p.n) return;
+#include "../include/coop_tile.glsl"
+
+void fetchStep(out Fetched x, uint s) {
+    [[unroll]] for (uint n = 0; n < LEFTS; n++) x.l[n] = fetch(l, n, LA, PACKED == 1, ROWS, row, s * STEP);
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++) x.r[n] = fetch(r, n, RA, PACKED == 2, COLS, col, s * STEP);
+}
+
+void putStep(Fetched x, uint s, uint to) {
+    uint k = s * STEP;
+    if (k + STEP > limit) { // Only an operand that lies along is cut: its zeros meet whatever the other one has.
+        [[unroll]] for (uint n = 0; n < LEFTS; n++)
+            if (LA) x.l[n] = cut(x.l[n], int(limit) - int(k + 8 * placeOf(n, LA, ROWS)));
+        [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+            if (RA) x.r[n] = cut(x.r[n], int(limit) - int(k + 8 * placeOf(n, RA, COLS)));
+    }
+    [[unroll]] for (uint n = 0; n < LEFTS; n++) mem[to + slot(n, LA, ROWS, LEFT_LINE)] = x.l[n];
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++) mem[to + LEFT + slot(n, RA, COLS, RIGHT_LINE)] = x.r[n];
+}
+
+// store writes four sums to C.
+void store(uint i, uint j, vec4 v) {
+    Operand x[2] = {l, r};
     v = repair(x, i, j, v);
     if (storeType == F16) storeHalves(i, j, v);
     else storeFloats(i, j, v);
 }
 
+// putQuad writes sums to C, or partial sums to the workspace.
+void putQuad(uint i, uint j, vec4 v) {
+    i += row, j += col;
+    if (i >= p.rows || j >= p.n) return;
+    if (p.splits > 1) Quads(at(uvec2(p.work), split * p.rows + i, (p.n + 3) / 4 * 16)).v[j / 4] = v;
+    else store(i, j, v);
+}
+
+// add adds the partial sums of four columns of a row in the order of K, and stores them.
+void add() {
+    uint quads = (p.n + 3) / 4, i = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * LOCAL + gl_LocalInvocationIndex,
+         at_ = i / quads, j = i % quads * 4;
+    if (at_ >= p.rows) return;
+    vec4 partial[8], v = vec4(0);
+    [[unroll]] for (uint q = 0; q < 8; q++)
+        if (q < p.splits) partial[q] = Quads(at(uvec2(p.work), q * p.rows + at_, quads * 16)).v[j / 4];
+    [[unroll]] for (uint q = 0; q < 8; q++)
+        if (q < p.splits) v += partial[q];
+    store(at_, j, v);
+}
+
 void main() {
-    uint row, col;
-    if (!tileAt(row, col)) return;
-    Operand x[2] = {left(), right()};
-    Operand l = x[0], r = x[1];
-    uint down = gl_SubgroupID / SUBS_ACROSS * HIGH, across = gl_SubgroupID % SUBS_ACROSS * WIDE;
-    uvec4 lefts[LEFTS], rights[RIGHTS];
-    SUM sums[DOWN * ACROSS];
-    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++)
-        sums[i] = SUM(0.0);
-    [[unroll]] for (uint n = 0; n < LEFTS; n++)
-        lefts[n] = fetch(l, n, ROWS, row, 0);
-    [[unroll]] for (uint n = 0; n < RIGHTS; n++)
-        rights[n] = fetch(r, n, COLS, col, 0);
-    for (uint k = 0, stage = 0; k < p.cols; k += STEP, stage = LEFT + RIGHT - stage) {
-        [[unroll]] for (uint n = 0; n < LEFTS; n++)
-            mem[stage + slot(l, n, ROWS)] = lefts[n];
-        [[unroll]] for (uint n = 0; n < RIGHTS; n++)
-            mem[stage + LEFT + slot(r, n, COLS)] = rights[n];
-        barrier();
-        [[unroll]] for (uint n = 0; n < LEFTS; n++)
-            lefts[n] = fetch(l, n, ROWS, row, k + STEP);
-        [[unroll]] for (uint n = 0; n < RIGHTS; n++)
-            rights[n] = fetch(r, n, COLS, col, k + STEP);
-        for (uint e = 0; e < STEP; e += TK) {
-            OPERAND_B y[ACROSS];
-            [[unroll]] for (uint j = 0; j < ACROSS; j++) {
-                uint line = across + j * TN;
-                if (r.along) coopMatLoad(y[j], mem, stage + LEFT + line * LINE + e / 8, LINE, BY_COLUMNS);
-                else coopMatLoad(y[j], mem, stage + LEFT + e * PLACE(COLS) + line / 8, PLACE(COLS), BY_ROWS);
-            }
-            [[unroll]] for (uint i = 0; i < DOWN; i++) {
-                uint line = down + i * TM;
-                OPERAND_A a;
-                if (l.along) coopMatLoad(a, mem, stage + line * LINE + e / 8, LINE, BY_ROWS);
-                else coopMatLoad(a, mem, stage + e * PLACE(ROWS) + line / 8, PLACE(ROWS), BY_COLUMNS);
-                [[unroll]] for (uint j = 0; j < ACROSS; j++)
-                    sums[i * ACROSS + j] = coopMatMulAdd(a, y[j], sums[i * ACROSS + j]);
-            }
-        }
+    l = left(), r = right();
+    if (ADDS != 0) {
+        add();
+        return;
     }
-    uint to = gl_SubgroupID * TM * OUT;
-    [[unroll]] for (uint i = 0; i < DOWN; i++) {
-        barrier();
-        [[unroll]] for (uint j = 0; j < ACROSS; j++)
-            coopMatStore(sums[i * ACROSS + j], mem, to + j * TN / 4, OUT, BY_ROWS);
-        barrier();
-        for (uint t = gl_SubgroupInvocationID; t < TM * WIDE / 4; t += gl_SubgroupSize)
-            put(x, row + down + i * TM + t / (WIDE / 4), col + across + t % (WIDE / 4) * 4,
-                uintBitsToFloat(mem[to + t / (WIDE / 4) * OUT + t % (WIDE / 4)]));
-    }
+    uint item = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, tile = item / p.splits;
+    split = item % p.splits;
+    row = tile / p.across * ROWS, col = tile % p.across * COLS;
+    if (row >= p.rows) return;
+    uint steps = (p.cols + STEP - 1) / STEP, first = steps * split / p.splits, last = steps * (split + 1) / p.splits;
+    limit = min(p.cols, last * STEP);
+    multiplySteps(first, last);
 }

@@ -99,8 +99,8 @@ func (s *shared) cost(x params) float64 {
 	return cost
 }
 
-// lanesCost is cost for tiles of vulkanTiles.
-func (s *shared) lanesCost(x params) float64 {
+// tileTime is cost for tiles of vulkanTiles.
+func (s *shared) tileTime(x params) float64 {
 	c := costOf(s.variant)
 	sum := c.Step * float64(x.cols) / depth / float64(s.splits)
 	cost := float64(spec.Ceil(s.items(), s.atOnce)) * (sum + c.Start)

@@ -240,10 +240,10 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestLanes: with few columns a kernel that streams A runs; with more, tiles as large as keep the device busy, of sums
+// TestTiles: with few columns a kernel that streams A runs; with more, tiles as large as keep the device busy, of sums
 // that are cut where they are few. Where C is column-major, few columns are few rows.
-func TestLanes(t *testing.T) {
-	i := slices.IndexFunc(dense.Format.Variants, func(v *spec.Variant) bool { return v.Name == "vulkan_lanes" })
+func TestTiles(t *testing.T) {
+	i := slices.IndexFunc(dense.Format.Variants, func(v *spec.Variant) bool { return v.Name == "vulkan_tiles" })
 	v := dense.Format.Variants[i]
 	e, err := dense.Format.Encode(formats.ConvertTo(formats.NewDense[float32](4096, 4096).Sparse(), v.In), v)
 	if err != nil {
@@ -257,8 +257,9 @@ func TestLanes(t *testing.T) {
 		workspace int64 // more than
 	}{
 		{1, false, "n8", 1, 0}, {8, false, "n8", 1, 0}, {9, false, "n16", 1, 0}, {32, false, "n32", 1, 0},
-		{128, false, "n64", 2, 4 * 4096 * 128}, {512, false, "n64", 1, 0}, {4096, false, "n256", 1, 0},
-		{8, true, "n256_transposed", 2, 4 * 4096 * 8}, {4096, true, "n256_transposed", 1, 0},
+		{64, false, "n32", 1, 0}, {128, false, "64x64", 1, 0}, {512, false, "128x128", 1, 0},
+		{4096, false, "128x256", 1, 0},
+		{8, true, "64x128_transposed", 2, 4 * 4096 * 8}, {4096, true, "128x256_transposed", 1, 0},
 	} {
 		p := spec.Problem{M: 4096, K: 4096, N: c.n, LDB: 4096, LDC: 4096, CCol: c.ccol, Out: dtype.F32,
 			Caps: backend.Caps{Units: 132}}
@@ -266,7 +267,7 @@ func TestLanes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.Passes[0].Variant.Name; got != "vulkan_lanes_"+c.want || len(l.Passes) != c.launches ||
+		if got := l.Passes[0].Variant.Name; got != "vulkan_tiles_"+c.want || len(l.Passes) != c.launches ||
 			l.Workspace <= c.workspace {
 			t.Errorf("%d columns, C column-major %v: %s in %d launches with %d bytes, want %s in %d", c.n, c.ccol, got, len(l.Passes), l.Workspace, c.want, c.launches)
 		}

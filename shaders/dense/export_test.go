@@ -5,7 +5,7 @@ package dense
 import "github.com/spmmrun/spmm/shaders/spec"
 
 // CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a driver that computes
-// any operation runs those of all vendors; of the larger tiles, one.
+// any operation runs those of all vendors; of the larger tiles, and of those for A in blocks, one.
 func CoopVariants(sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for i, u := range units {
@@ -14,5 +14,7 @@ func CoopVariants(sub uint32) []*spec.Variant {
 			vs = append(vs, coop(u, true))
 		}
 	}
-	return vs
+	packed := coopOf(spec.AMD32, true)
+	packed.unit.Sub, packed.packed = sub, true
+	return append(vs, packed.variant("vulkan_packed", vulkanOrders[0]))
 }

@@ -37,17 +37,12 @@ var (
 	}
 	coopKind = &spec.Kind{
 		Name:    "coop",
-		Summary: "cooperative matrices on tiles in shared memory",
-		When:    "Products in f16 on Vulkan devices whose fragment layout is not known.",
-	}
-	lanesKind = &spec.Kind{
-		Name:    "lanes",
-		Summary: "cooperative matrices whose fragments lanes load directly into registers; split-K if there are few tiles",
-		When:    "Products in f16 with more than 32 columns on Vulkan devices with the fragment layout of PTX's mma.",
+		Summary: "cooperative matrices on tiles in shared memory; split-K if there are few tiles",
+		When:    "Products in f16 on Vulkan devices, those with up to 32 columns if few does not apply.",
 	}
 	fewKind = &spec.Kind{
 		Name:    "few",
-		Summary: "as lanes, with split-K over the subgroups of a workgroup; A is read once",
+		Summary: "cooperative matrices whose fragments lanes load directly into registers, with split-K over the subgroups of a workgroup; A is read once",
 		When:    "Products in f16 with up to 32 columns on Vulkan devices with the fragment layout of PTX's mma.",
 	}
 	scalarKind = &spec.Kind{

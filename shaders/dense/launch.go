@@ -13,22 +13,22 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
-	x := paramsOf(p)
+	x := paramsOf(v, p)
 	x.words = bitWords(e)
 	if p.CCol {
 		p.Epilogue = p.Epilogue.Transposed()
 	}
 	x.store = p.StoreWord()
-	if isLanes(v) {
+	if isVulkanTile(v) {
 		tile := *v
 		tile.Any = false
-		s := lanesFor(&tile, x, p.Caps)
+		s := tileFor(&tile, x, p.Caps)
 		if s == nil {
 			return spec.Launch{}, fmt.Errorf("kernel dense/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N,
 				backend.ErrUnsupported)
 		}
 		x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
-		return launchLanes(s, x, p)
+		return launchTile(s, x, p)
 	}
 	s := split(v, x, p.Caps)
 	if u := upright(v, x); u.order != x.order {
@@ -46,7 +46,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: form(s.variant, p), Groups: groups, Params: spec.Block(x),
+	l := spec.Launch{Passes: []spec.Pass{{Variant: form(ordered(s.variant, x), p), Groups: groups, Params: spec.Block(x),
 		Maps: s.maps(x)}}, Workspace: max(spec.NoWorkspace, s.workspace())}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
@@ -95,9 +95,9 @@ func upright(v *spec.Variant, x params) params {
 }
 
 // paramsOf returns the parameters that a problem determines.
-func paramsOf(p spec.Problem) params {
+func paramsOf(v *spec.Variant, p spec.Problem) params {
 	x := params{
-		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
+		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(ldaOf(v, p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		alpha: float32(p.Alpha), beta: float32(p.Beta),
 	}
 	if p.BCol {
@@ -112,13 +112,13 @@ func paramsOf(p spec.Problem) params {
 
 // suited returns the variant with the tile for a problem.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
-	if isLanes(v) {
-		if s := lanesFor(v, paramsOf(p), p.Caps); s != nil {
+	if isVulkanTile(v) {
+		if s := tileFor(v, paramsOf(v, p), p.Caps); s != nil {
 			return s.variant
 		}
 		v = coops[0]
 	}
-	return share(v, paramsOf(p), p.Caps).variant
+	return share(v, paramsOf(v, p), p.Caps).variant
 }
 
 // shared is how tiles are divided among CTAs: see work_tiles.cuh and stream_k.cuh. If there are clusters, a tile is the

@@ -45,7 +45,7 @@ func wider(v *spec.Variant) *spec.Variant {
 
 func variants() []*spec.Variant {
 	vs := slices.Clone(cudas)
-	vs = append(append(vs, anyLanes), vulkans...)
+	vs = append(append(vs, anyTile, anyPacked), vulkans...)
 	vs = append(vs, coops...)
 	for _, t := range types {
 		vs = append(vs, scalarVulkan(t))
@@ -73,27 +73,72 @@ var square = spec.Tile{Rows: tile, Cols: tile}
 // tiles returns the constants of a tile.
 func tiles() []spec.Const { return []spec.Const{spec.Define("ROWS", tile), spec.Define("COLS", tile)} }
 
-// coop returns the variant of coop.comp for a matrix unit. Along a row of the tile there are two subgroups, or four if
-// it is wide.
-func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
-	side, subs, across, name := uint32(tile), uint32(4), uint32(2), "coop.spv"
+// coopTile is a tile of coop.comp.
+type coopTile struct {
+	unit         spec.MatrixUnit
+	rows, cols   uint32
+	subs, across uint32 // subgroups, and those of them side by side
+	step, stages uint32 // of k, and stage buffers
+	packed       bool   // A is in blocks: blocks.go
+}
+
+// sharedWords is the uvec4 of shared memory: stage buffers, or rows of the subgroups' outputs (coop_tile.glsl).
+func (t coopTile) sharedWords(o vulkanOrder) uint32 {
+	operand := func(lines uint32, along bool) uint32 {
+		if along {
+			return lines * (t.step/8 + 1)
+		}
+		return t.step * (lines/8 + 1)
+	}
+	return max(t.stages*(operand(t.rows, o.left)+operand(t.cols, o.right)), t.subs*t.unit.M*(t.cols/t.across/4+1))
+}
+
+// variant returns the variant of coop.comp for operands in an order.
+func (t coopTile) variant(name string, o vulkanOrder) *spec.Variant {
+	words := t.sharedWords(o)
+	v := t.unit.Variant(name+o.name, t.subs, 16*words, spec.Variant{
+		Consts: []spec.Const{
+			{Name: "TM", ID: 1, Value: t.unit.M}, {Name: "TN", ID: 2, Value: t.unit.N}, {Name: "TK", ID: 3, Value: t.unit.K},
+			{Name: "SUBS", ID: 4, Value: t.subs}, {Name: "SUBS_ACROSS", ID: 5, Value: t.across},
+			{Name: "ROWS", ID: 6, Value: t.rows}, {Name: "COLS", ID: 7, Value: t.cols},
+			{Name: "STEP", ID: 8, Value: t.step}, {Name: "STAGES", ID: 9, Value: t.stages},
+			{Name: "LEFT_ALONG", ID: 10, Value: spec.Flag(o.left)}, {Name: "RIGHT_ALONG", ID: 11, Value: spec.Flag(o.right)},
+			{Name: "SHARED", ID: 12, Value: words}, {Name: "ADDS", ID: 13, Value: 0},
+			{Name: "PACKED", ID: 14, Value: spec.Flag(t.packed) << spec.Flag(o.swapped)},
+		},
+		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"}, Shape: t,
+		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(t.rows), Cols: int(t.cols)},
+	})
+	if t.packed {
+		v.Packing = inBlocks
+	}
+	return v
+}
+
+// coopOf returns the tile for a matrix unit, or the larger one.
+func coopOf(u spec.MatrixUnit, wide bool) coopTile {
+	t := coopTile{unit: u, rows: tile, cols: tile, subs: 4, across: 2, step: 32, stages: 1}
 	switch {
 	case wide:
-		side, subs, across, name = 2*tile, 8, 4, "coop_wide.spv"
+		t.rows, t.cols, t.subs, t.across, t.step, t.stages = 2*tile, 2*tile, 8, 4, 16, 2
 	case u == spec.MesaCPU: // with twice the subgroups it compiles half the code
-		subs = 8
+		t.subs = 8
 	}
-	v := u.Variant(fmt.Sprintf("vulkan_%v", u), subs, 16*4*side*(32/8+1), spec.Variant{ // see coop.comp
-		Consts: []spec.Const{
-			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K},
-			{Name: "SUBS", ID: 4, Value: subs},
-			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("SUBS_ACROSS", across),
-		},
-		Unit:     spec.Unit{Source: "coop.comp", Blob: name},
-		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(side), Cols: int(side)},
-	})
+	return t
+}
+
+func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
+	name := fmt.Sprintf("vulkan_%v", u)
 	if wide {
-		v.Name = fmt.Sprintf("vulkan_wide_%v", u)
+		name = fmt.Sprintf("vulkan_wide_%v", u)
+	}
+	return coopOf(u, wide).variant(name, vulkanOrders[0])
+}
+
+// ordered returns the form of a variant for a problem's order: each order has a form of coop.comp.
+func ordered(v *spec.Variant, x params) *spec.Variant {
+	if t, ok := v.Shape.(coopTile); ok {
+		return t.variant(v.Name, orderOf(x))
 	}
 	return v
 }

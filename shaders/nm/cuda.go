@@ -121,6 +121,9 @@ func fews(t dtype.Type) []*spec.Variant {
 // with a multiprocessor for itself, run at the same time; or the last that has enough. The widest take more columns,
 // too, where all their blocks run at the same time.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
+	if v.Kind == coop24Kind {
+		return suited24(v, p)
+	}
 	if v.Kind != group24Kind {
 		return v
 	}

@@ -51,10 +51,10 @@ var (
 		Summary: "cooperative matrices; lanes load A directly into fragments, and B through shared memory",
 		When:    "N:M in units of 32 rows or more on Vulkan devices with the fragment layout of PTX's mma.",
 	}
-	lanes24Kind = &spec.Kind{
-		Name:    "lanes24",
-		Summary: "as lanes, with 2:4 expanded in registers",
-		When:    "2:4 on Vulkan devices with the fragment layout of PTX's mma.",
+	coop24Kind = &spec.Kind{
+		Name:    "coop24",
+		Summary: "cooperative matrices of any MMA shape on tiles in shared memory, where 2:4 is expanded to dense lines",
+		When:    "2:4 on Vulkan devices with matrix units.",
 	}
 	gatherKind = &spec.Kind{
 		Name:    "gather",

@@ -1,17 +1,15 @@
-// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of ROWS rows, or 2:4 (SPARSE24, packed as for
-// sparse24.cu), f16, sums in f32, on cooperative matrices of a known lane layout (../include/lanes.glsl).
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of ROWS rows, f16, sums in f32, on cooperative
+// matrices of a known lane layout (../include/lanes.glsl).
 // Tile: a workgroup of DOWN·ACROSS subgroups computes (ROWS × 64·ACROSS), a subgroup (ROWS/DOWN × 64). A step is 16
 // columns of A. Lane 4g + t has four of them, 4t to 4t + 3.
-// Data movement: a stage is 32 columns of A, condensed ones or, for 2:4, all: their rows of B are copied to shared
-// memory for all subgroups. The next stage is prefetched to registers, and the column numbers of the one after it. Row
-// 4t + i of a step is staged as its row 4i + t, and staged rows are 32 bytes more than a multiple of 128 apart, so that
-// the rows that the lanes of a quad read together are in different banks.
+// Data movement: a stage is 32 condensed columns of A: their rows of B are copied to shared memory for all subgroups.
+// The next stage is prefetched to registers, and the column numbers of the one after it. Row 4t + i of a step is staged
+// as its row 4i + t, and staged rows are 32 bytes more than a multiple of 128 apart, so that the rows that the lanes of
+// a quad read together are in different banks.
 // Bound by: gathers of rows of B, then shared memory.
 //
-// A's values come in the order in which lanes hold them: in units of many rows, lane l has 8 halves of each 16 rows and
-// step, those of row g, then those of row g + 8; places are the columns' numbers, for whole stages (lanes.go). Of 2:4 a
-// lane has 8 halves of two steps, and a word of places for each (sparse24.go); it makes its quad of columns from the
-// two entries.
+// A's values come in the order in which lanes hold them: lane l has 8 halves of each 16 rows and step, those of row g,
+// then those of row g + 8; places are the columns' numbers, for whole stages (lanes.go).
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -35,7 +33,6 @@ layout(constant_id = 4) const uint SHARED =
 #include "nm.glsl"
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
-#include "../include/quads.glsl"
 
 shared uvec4 mem[SHARED];
 
@@ -47,12 +44,7 @@ const uint LOADS = STAGE * ROW / LOCAL; // uvec4 of B that each invocation loads
 const uint PAIRS = ROWS / DOWN / 16; // of 8 rows
 
 // The lane's part of a stage of A, and of the next.
-#ifdef SPARSE24
-const uint OCTETS = PAIRS;
-uvec2 places[PAIRS], placesNext[PAIRS];
-#else
 const uint OCTETS = 2 * PAIRS;
-#endif
 uvec4 values[OCTETS], valuesNext[OCTETS];
 
 SUM sums[PAIRS * 8]; // of a pair, the rows of each half by 4 operations
@@ -64,13 +56,8 @@ uint rowAt(uint i) { return (i * LOCAL + gl_LocalInvocationIndex) / ROW; }
 void loadA(Panel a, uint s, uint stages, uint first) {
     uint lane = gl_SubgroupInvocationID;
     [[unroll]] for (uint i = 0; i < PAIRS; i++) {
-#ifdef SPARSE24
-        valuesNext[i] = Octets(at(uvec2(p.values), first + i, stages * 512)).v[s * 32 + lane];
-        placesNext[i] = Pairs(at(uvec2(p.places), first + i, stages * 64)).v[s / 2 * 16 + (lane >> 2) * 2 + (s & 1)];
-#else
         [[unroll]] for (uint k = 0; k < 2; k++)
             valuesNext[2 * i + k] = Octets(a.values).v[((2 * s + k) * (ROWS / 16) + first + i) * 32 + lane];
-#endif
     }
 }
 
@@ -78,21 +65,12 @@ void loadA(Panel a, uint s, uint stages, uint first) {
 void useA() {
     [[unroll]] for (uint i = 0; i < OCTETS; i++)
         values[i] = valuesNext[i];
-#ifdef SPARSE24
-    [[unroll]] for (uint i = 0; i < PAIRS; i++)
-        places[i] = placesNext[i];
-#endif
 }
 
 // operand returns the second operand of step k for half h of pair i.
 OPERAND_B operand(uint i, uint k, uint h) {
-#ifdef SPARSE24
-    uint place = places[i][k] >> (4 * (gl_SubgroupInvocationID & 3) + 16 * h);
-    return values8(quadOf24(values[i][2 * k + h], place));
-#else
     uvec4 v = values[2 * i + k];
     return values8(h == 0 ? v.xy : v.zw);
-#endif
 }
 
 void main() {
@@ -105,15 +83,8 @@ void main() {
     [[unroll]] for (uint i = 0; i < PAIRS * 8; i++)
         sums[i] = SUM(0.0);
 
-#ifdef SPARSE24
-    Panel a;
-    uint first = block * (ROWS / 16) + down * PAIRS, stages = (p.cols + 63) / 64 * 2; // as the packing has them
-#define COLUMN(k) min(k, p.cols - 1)
-#else
     Panel a = panelOf(block);
     uint first = down * PAIRS, stages = (a.count + 31) / 32;
-#define COLUMN(k) Words(a.places).v[k]
-#endif
 
     // Columns past the leading dimension are read from its end instead; they are never stored.
     uvec2 b = at(uvec2(p.b), min(base / 8 + me % ROW, p.ldb / 8 - 1), 16);
@@ -122,8 +93,8 @@ void main() {
     if (stages > 0) {
         [[unroll]] for (uint i = 0; i < LOADS; i++) {
             uint k = rowAt(i);
-            rows[i] = Octets(at(b, COLUMN(k), 2 * p.ldb)).v[0];
-            column[i] = COLUMN(k + (stages > 1 ? STAGE : 0));
+            rows[i] = Octets(at(b, Words(a.places).v[k], 2 * p.ldb)).v[0];
+            column[i] = Words(a.places).v[k + (stages > 1 ? STAGE : 0)];
         }
         loadA(a, 0, stages, first);
     }
@@ -140,7 +111,7 @@ void main() {
             uint next = min(s + 2, stages - 1) * STAGE;
             [[unroll]] for (uint i = 0; i < LOADS; i++) {
                 rows[i] = Octets(at(b, column[i], 2 * p.ldb)).v[0];
-                column[i] = COLUMN(next + rowAt(i));
+                column[i] = Words(a.places).v[next + rowAt(i)];
             }
             loadA(a, s + 1, stages, first);
         }
@@ -174,11 +145,7 @@ void main() {
         for (uint q = lane; q < 256; q += 32) {
             uint r = (down * PAIRS + i) * 16 + q / 16, j = base + 64 * across + 4 * (q % 16);
             if (row + r >= p.rows || j >= p.n) continue;
-#ifdef SPARSE24
-            vec4 x = repair(panelOf(row + r), 0, j, uintBitsToFloat(mem[mine + q / 16 * pitch + q % 16]));
-#else
             vec4 x = repair(a, r, j, uintBitsToFloat(mem[mine + q / 16 * pitch + q % 16]));
-#endif
             if (storeType == F16) storeHalves(row + r, j, x);
             else storeFloats(row + r, j, x);
         }

@@ -209,6 +209,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
+	if v.Kind == coop24Kind && (int64(p.K)*int64(p.LDB) >= 1<<34 || e.Bytes() >= 1<<34) {
+		return spec.Launch{}, fmt.Errorf("kernel nm/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N,
+			backend.ErrUnsupported)
+	}
 	x, groups, maps, err := Lay(v, obeyed(e), p, argB)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)

@@ -27,7 +27,8 @@ func coops() []coop {
 }
 
 func vulkanVariants() []*spec.Variant {
-	vs := []*spec.Variant{lanes24(128, 4, 2), lanes(64, 2, 2), lanes(32, 2, 1), gathered()}
+	vs := []*spec.Variant{lanes(64, 2, 2), lanes(32, 2, 1), gathered()}
+	vs = append(vs, coops24...)
 	for _, c := range coops() {
 		vs = append(vs, c.variant())
 	}
@@ -69,7 +70,7 @@ func (c coop) variant() *spec.Variant {
 
 // lanes is lanes.comp for matrix units of `rows` rows: workgroups of down by across subgroups.
 func lanes(rows, down, across uint32) *spec.Variant {
-	v := lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "lanes.spv", rows, down, across, nil, []spec.Const{
+	v := lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "lanes.spv", rows, down, across, []spec.Const{
 		spec.Define("V", rows), spec.Define("PACK", lanePack),
 	})
 	return of(rows, lanePack).sized(v, lanesKind, rows, 64*across)
@@ -85,16 +86,40 @@ func gathered() *spec.Variant {
 	}), gatherKind, rows, cols)
 }
 
-// lanes24 is lanes.comp for 2:4.
-func lanes24(rows, down, across uint32) *spec.Variant {
-	v := lanesVariant("vulkan_24", "lanes24.spv", rows, down, across, map[string]string{"SPARSE24": "1"}, []spec.Const{
-		spec.Define("V", 1), spec.Define("PACK", warpPack),
-	})
-	return of(1, warpPack).sized(v, lanes24Kind, rows, 64*across)
+// coops24 are the variants of coop24.comp. Of the two tiles for NVIDIA, suited24 picks one.
+var coops24 = []*spec.Variant{
+	coop24(spec.AMD32, 128, 128, 8, 2, 64), coop24(spec.AMD32, 128, 256, 8, 4, 32), coop24(spec.MesaCPU, 32, 64, 8, 2, 32),
 }
 
-func lanesVariant(name, blob string, rows, down, across uint32, defines map[string]string,
-	consts []spec.Const) *spec.Variant {
+// coop24 is coop24.comp: tiles of rows by cols, of subs subgroups, `across` of them side by side, in steps of `step`.
+func coop24(u spec.MatrixUnit, rows, cols, subs, across, step uint32) *spec.Variant {
+	words := max(rows*(step/8+1)+step*(cols/8+1), subs*u.M*(cols/across/4+1)) // coop_tile.glsl
+	v := u.Variant(fmt.Sprintf("vulkan_24_%dx%d_%v", rows, cols, u), subs, 16*words, spec.Variant{
+		Consts: []spec.Const{
+			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K},
+			{Name: "SUBS", ID: 4, Value: subs}, {Name: "SUBS_ACROSS", ID: 5, Value: across},
+			{Name: "ROWS", ID: 6, Value: rows}, {Name: "COLS", ID: 7, Value: cols}, {Name: "STEP", ID: 8, Value: step},
+			{Name: "SHARED", ID: 9, Value: words},
+			spec.Define("STAGE", step), spec.Define("V", 1), spec.Define("PACK", warpPack),
+		},
+		Unit: spec.Unit{Source: "coop24.comp", Blob: "coop24.spv"},
+	})
+	v.Need.Lanes = u != spec.MesaCPU // measured on such devices alone
+	return of(1, warpPack).sized(v, coop24Kind, rows, cols)
+}
+
+// suited24 returns the tile of coop24.comp for a problem: the larger one takes 1.6 times as long as the other.
+func suited24(v *spec.Variant, p spec.Problem) *spec.Variant {
+	rounds := func(x *spec.Variant) int {
+		return spec.Ceil(spec.Ceil(p.M, x.Tile.Rows)*spec.Ceil(p.N, x.Tile.Cols), max(1, p.Caps.Units))
+	}
+	if v != coops24[0] || 5*rounds(v) <= 8*rounds(coops24[1]) {
+		return v
+	}
+	return coops24[1]
+}
+
+func lanesVariant(name, blob string, rows, down, across uint32, consts []spec.Const) *spec.Variant {
 	// uvec4 of shared memory: two stages, or 16 rows of C for each subgroup.
 	shared := max(2*laneStage*(8*across+2), down*across*16*17)
 	return spec.LanesVariant(name, down*across, 16*shared, spec.Variant{
@@ -103,7 +128,7 @@ func lanesVariant(name, blob string, rows, down, across uint32, defines map[stri
 			{Name: "ACROSS", ID: 3, Value: across},
 			{Name: "SHARED", ID: 4, Value: shared}, spec.Define("COLS", 64*across),
 		}, consts...),
-		Unit: spec.Unit{Source: "lanes.comp", Defines: defines, Blob: blob},
+		Unit: spec.Unit{Source: "lanes.comp", Blob: blob},
 	})
 }
 

@@ -36,6 +36,11 @@ var (
 		Summary: "cooperative matrices; lanes gather operands directly into fragments",
 		When:    "Neighbouring panels that have few columns in common, in f16 on Vulkan devices with the fragment layout of PTX's mma.",
 	}
+	gatheredKind = &spec.Kind{
+		Name:    "gathered",
+		Summary: "cooperative matrices of any MMA shape; a subgroup gathers rows of B into shared memory for a panel of 16 rows",
+		When:    "Panels that have few columns, in f16 on Vulkan devices with matrix units.",
+	}
 	windowKind = &spec.Kind{
 		Name:    "window",
 		Summary: "as lanes, with windows of B in shared memory for the panels of 16 subgroups",

@@ -31,7 +31,7 @@ var coops = []coop{
 // Vulkan returns the variants for Vulkan, with vectors padded to a multiple, where the format does not say it. Its
 // sources are kernel_coop.comp and kernel.comp.
 func Vulkan(align uint32) []*spec.Variant {
-	vs := []*spec.Variant{lanes(8, 1), windowLanes(256, 16), lanes(16, 1)}
+	vs := []*spec.Variant{lanes(8, 1), windowLanes(256, 16), gathered(spec.AMD32, 128), gathered(spec.MesaCPU, 64)}
 	for _, c := range coops {
 		vs = append(vs, c.variant(align))
 	}
@@ -97,6 +97,22 @@ func lanes(v, chunks uint32) *spec.Variant {
 		},
 		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "lanes.spv"},
 	}), lanesKind, 64*chunks)
+}
+
+// gathered is kernel_gather.comp: panels of 16 rows by cols columns.
+func gathered(u spec.MatrixUnit, cols uint32) *spec.Variant {
+	const v = 16
+	shared := max(stepVectors*(v/8+1+cols/8+1), v*(cols/8+1)) // see panel_gather.glsl
+	of := Packing{V: v, Align: stepVectors}
+	return Shape{Packing: of}.sized(u.Variant(fmt.Sprintf("vulkan_v%d_gather_%v", v, u), 1, 16*shared, spec.Variant{
+		Need: spec.Need{Lanes: u != spec.MesaCPU}, // measured on such devices alone
+		Consts: []spec.Const{
+			{Name: "V", ID: 1, Value: v}, {Name: "TM", ID: 2, Value: u.M}, {Name: "TN", ID: 3, Value: u.N},
+			{Name: "TK", ID: 4, Value: u.K}, {Name: "COLS", ID: 5, Value: cols}, {Name: "SHARED", ID: 6, Value: shared},
+			spec.Define("SUBS", 1), spec.Define("STAGE", stepVectors), spec.Define("ALIGN", stepVectors),
+		},
+		Unit: spec.Unit{Source: "kernel_gather.comp", Blob: "gather.spv"},
+	}), gatheredKind, cols)
 }
 
 // windowLanes is kernel_window.comp: windows of `window` rows of B, subgroups of two panels, of 8 rows.

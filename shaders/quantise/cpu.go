@@ -46,7 +46,11 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	if p.phase == 0 {
-		s.scan(&p, args[0], lo, hi, words[(1+int(at[0]))*ldq:][:ldq])
+		chunk := Layout{K: int(p.k)}.chunk()
+		first := lo / chunk
+		parts := words[(1+first)*ldq : (1+min(first+int(p.rows)/chunk, int(p.chunks)))*ldq]
+		s.scan(&p, args[0], lo, hi, parts[:ldq])
+		clear(parts[ldq:])
 		return
 	}
 	ranges := make([]uint32, ldq)

@@ -4,7 +4,8 @@
 // The result is one buffer of words, ldq columns wide, ldq being N rounded up to a multiple of 8:
 //
 //	ranges   ldq words           the rfx.Range of each column
-//	parts    chunks × ldq words  ranges of the columns' parts, from which those are joined
+//	parts    chunks × ldq words  ranges of the columns' parts, from which those are joined; 0 for those that are part
+//	                             of the range before
 //	rows     K × (words of ldq elements)
 //
 // An element of a row takes, least significant byte first,
@@ -25,18 +26,19 @@
 //
 //	8 bytes × 32    of lane 4g + t of a warp: of column g, rows 4t to 4t + 3 and 16 + 4t to 16 + 4t + 3
 //
-// or, for kernels on warpgroup matrix instructions (Layout.Planes; on CUDA), bytes, modulo the first of rfx.Moduli or at
+// or, for kernels on residues (Layout.Planes; on CUDA and Vulkan), bytes, modulo the first of rfx.Moduli or at
 // p = 15 digits:
 //
 //	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
-//	                 in which 16-byte chunk c is at c xor the column mod 8
+//	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan four slices of 32 rows, which have
+//	                 the rows' bytes of each column in their order
 //
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
 //
 // Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns;
-// 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.cu. There are no atomics,
-// though here order would not matter. On CUDA from compute capability 9.0 on launches overlap.
+// 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.comp. On CUDA residues.cu does
+// both. There are no atomics, though here order would not matter. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (
@@ -62,6 +64,7 @@ var Program = &spec.Program{
 		wide, narrow, cuda("cuda", local, spec.Variant{}), residues,
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits}),
+		coopResidues[0], coopResidues[1],
 		spec.WGSL("webgpu", spec.Variant{
 			Local: spec.Line(local), Need: spec.Need{Shared: shared},
 			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
@@ -73,6 +76,15 @@ var Program = &spec.Program{
 // residues is residues.cu, which does in one launch what the phases do for other layouts.
 var residues = spec.PTX("cuda_residues", spec.Variant{Entry: "quantise", Local: spec.Line(2 * local),
 	Need: spec.Need{Arch: 90}, Overlaps: true, Unit: spec.Unit{Source: "residues.cu"}})
+
+// coopResidues is residues.comp, which joins ranges and quantises after phase 0; the second for p = 47.
+var coopResidues = [2]*spec.Variant{coop("vulkan_residues", 0), coop("vulkan_residues_p47", 1)}
+
+func coop(name string, wide uint32) *spec.Variant {
+	return spec.SPIRV(name, spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
+		Consts: []spec.Const{{Name: "WIDE", ID: 0, Value: wide}},
+		Unit:   spec.Unit{Source: "residues.comp", Blob: "vulkan_residues.spv"}})
+}
 
 // Depth is the rows of B that residues.cu puts side by side, residuesCols the columns and residuesCTAs the CTAs of a
 // cluster of it.
@@ -92,8 +104,8 @@ type params struct {
 	bits     uint32 // p
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each, on CUDA and in phase 2 of eight; not on the CPU. In residues.cu the moduli,
-	// 0 for digits.
+	// Lanes side by side, of two columns each, on CUDA and in phase 2 of eight; not on the CPU. In residues.cu and
+	// residues.comp the moduli, 0 for digits.
 	across uint32
 }
 
@@ -237,11 +249,13 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if v == wide && (l.Fragments || l.LD <= narrowCols) {
 		v = narrow
 	}
-	ranges := phase(v, 0, l.chunk(), lane, most)
+	ranges := phase(v, 0, l.chunk()*l.together(v), lane, most)
 	values := phase(v, 1, rowsOf(l, leastRows(v, l)), lane, most)
 	switch {
+	case l.Planes > 0 && v.Code == backend.CodeSPIRV:
+		values = l.planes(coopResidues[spec.Flag(l.P == rfx.P47)], uint32(l.Blocks()), t, ldb)
 	case l.Planes > 0:
-		return spec.Launch{Passes: []spec.Pass{l.planes(t, ldb)}}, nil
+		return spec.Launch{Passes: []spec.Pass{l.planes(residues, residuesCTAs, t, ldb)}}, nil
 	case l.Digits:
 		values = phase(v, 2, rowsOf(l, 64), 8, 16)
 	case l.Fragments:
@@ -250,17 +264,17 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
 
-// planes is the pass of residues.cu.
-func (l Layout) planes(t dtype.Type, ldb int) spec.Pass {
+// planes is the pass of residues.cu or residues.comp, with that many workgroups along K.
+func (l Layout) planes(v *spec.Variant, along uint32, t dtype.Type, ldb int) spec.Pass {
 	moduli := l.Planes
 	if l.Digits {
 		moduli = 0
 	}
-	groups := [3]uint32{residuesCTAs, uint32(spec.Ceil(l.LD, residuesCols)), 1}
+	groups := [3]uint32{max(1, along), uint32(spec.Ceil(l.LD, residuesCols)), 1}
 	if l.N == 0 {
 		groups = [3]uint32{}
 	}
-	return spec.Pass{Variant: residues, Groups: groups, Params: spec.Block(params{
+	return spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
 		k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t), bits: uint32(l.P),
 		chunks: uint32(l.Chunks), across: uint32(moduli),
 	})}
@@ -283,13 +297,26 @@ func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
 // enough to keep a device busy, and no more workgroups than a grid may have along a side.
 func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
 
+// groupElements is the least elements of B that a workgroup takes on the CPU: to wake another core takes as long as to
+// quantise them.
+const groupElements = 1 << 15
+
+// together returns how many parts of a column a workgroup finds the range of: on the CPU some that are few elements, in
+// place of the first of them.
+func (l Layout) together(v *spec.Variant) int {
+	if v.Code != backend.CodeGo {
+		return 1
+	}
+	return max(1, min(l.Chunks, groupElements/max(1, l.chunk()*l.LD)))
+}
+
 // leastRows returns the least rows that a workgroup quantises to integers. On the CPU joining the ranges of a column's
 // parts must cost little compared with quantising its elements in these rows. On GPUs the lanes of a workgroup share
 // that work.
 func leastRows(v *spec.Variant, l Layout) int {
 	const least = 128
 	if v.Code == backend.CodeGo {
-		return max(least, 8*l.Chunks)
+		return max(least, 8*l.Chunks, groupElements/max(1, l.LD))
 	}
 	return least
 }
@@ -306,9 +333,9 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return fmt.Errorf("%d digits in planes", l.Planes)
 	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
-	case l.Planes > 0 && v.Code != residues.Code:
+	case l.Planes > 0 && v.Code != residues.Code && v.Code != coopResidues[0].Code:
 		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
-	case l.Planes > 0 && l.LD/residuesCols > 65535:
+	case l.Planes > 0 && (l.LD/residuesCols > 65535 || l.Blocks() > 65535):
 		return fmt.Errorf("bytes in planes of %d columns: %w", l.N, backend.ErrUnsupported)
 	case l.Fragments && (v.Const("FRAGMENTS") == 0 || l.LD/8 > 65535):
 		return fmt.Errorf("fragments of %d columns on a device that runs %v: %w", l.N, v.Code, backend.ErrUnsupported)

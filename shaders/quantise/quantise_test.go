@@ -112,7 +112,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if v.Const("FRAGMENTS") > 0 {
 		check(t, dev, v, quantise.NewFragments(k, n, p), b)
 	}
-	if dev.Caps().Code == backend.CodePTX {
+	if c := dev.Caps().Code; c == backend.CodePTX || c == backend.CodeSPIRV {
 		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 		}
 	}
 	if l.Planes > 0 {
-		checkPlanes(t, l, q[4*l.First():], b, cols)
+		checkPlanes(t, l, v.Code == backend.CodeSPIRV, q[4*l.First():], b, cols)
 		return
 	}
 	for i := range k {
@@ -185,7 +185,8 @@ func storedAt(words []uint32, l quantise.Layout, i, j int) int64 {
 
 // checkPlanes holds the residues or digits of every element, and zeros behind the last row and column, against package
 // rfx.
-func checkPlanes[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b *formats.Dense[T], cols []rfx.Range) {
+func checkPlanes[T formats.Value](t *testing.T, l quantise.Layout, slices bool, got []byte, b *formats.Dense[T],
+	cols []rfx.Range) {
 	t.Helper()
 	part := rfx.NewResidues(l.Planes).B
 	if l.Digits {
@@ -207,6 +208,9 @@ func checkPlanes[T formats.Value](t *testing.T, l quantise.Layout, got []byte, b
 			}
 			for m := range l.Planes {
 				at := ((m*l.Blocks()+i/128)*l.LD+j)*128 + (i/16%8^j%8)*16 + i%16
+				if slices {
+					at = ((m*l.Blocks()*4+i/32)*l.LD+j)*32 + i%32
+				}
 				want, x := part(q, m), int8(got[at])
 				if x != want && (l.Digits || (int(x)-int(want))%rfx.Moduli[m] != 0) { // any residue of an integer will do
 					t.Fatalf("p=%d %v: byte %d of element (%d, %d), %d, is %d, want %d", l.P, formats.TypeOf[T](), m, i, j, q,

@@ -3,7 +3,7 @@
 //
 // Two phases, each a launch: 0 finds the ranges of the rows, some lanes to each; 1 writes the integers, four entries to
 // an invocation, all of the same words. There a row is found by bisection of the rows' first entries. There are no
-// atomics. For matrices in planes of bytes (CUDA) planes.cu takes the place of phase 1.
+// atomics. For matrices in planes of bytes planes.cu (CUDA) or planes.comp (Vulkan) takes the place of phase 1.
 package requantise
 
 import (
@@ -30,7 +30,7 @@ var Program = &spec.Program{
 	Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "requantise", Local: spec.Line(local)}), planes,
-		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local}}),
+		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local}}), vulkanPlanes,
 		spec.WGSL("webgpu", spec.Variant{
 			Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
 			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
@@ -42,6 +42,15 @@ var Program = &spec.Program{
 // planes is planes.cu, which runs in place of phase 1.
 var planes = spec.PTX("cuda_planes", spec.Variant{Entry: "requantise", Local: spec.Line(local),
 	Unit: spec.Unit{Source: "planes.cu"}})
+
+// vulkanPlanes is planes.comp, likewise.
+var vulkanPlanes = spec.SPIRV("vulkan_planes", spec.Variant{Local: spec.Line(local), Need: spec.Need{Int8: true},
+	Unit: spec.Unit{Source: "planes.comp"}})
+
+// planesOf returns what runs for code in place of phase 1, nil if there is nothing.
+func planesOf(code backend.Code) *spec.Variant {
+	return map[backend.Code]*spec.Variant{planes.Code: planes, vulkanPlanes.Code: vulkanPlanes}[code]
+}
 
 // params is the parameter block.
 type params struct {
@@ -57,8 +66,8 @@ type params struct {
 	lanes uint32 // of a row in phase 0, a power of two; not on the CPU
 	per   uint32 // of a workgroup: rows in phase 0, fours in phase 1
 	width uint32 // of the grid in x
-	// Of planes.cu: the words of rows at which the entries' columns and rfx.Residues.DigitWeights begin, the bytes of an
-	// element, and the blocks of 128 columns. weights is 0 for digits.
+	// Of planes.cu and planes.comp: the words of rows at which the entries' columns and rfx.Residues.DigitWeights begin,
+	// the bytes of an element, and the blocks of 128 columns. weights is 0 for digits.
 	columns, weights, planes, blocks uint32
 }
 
@@ -98,7 +107,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	case op.Strips && v.Code != backend.CodePTX && v.Code != backend.CodeGo:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: strips on a device that runs %v: %w", v.Code,
 			backend.ErrUnsupported)
-	case op.Planes.Count > 0 && v.Code != planes.Code:
+	case op.Planes.Count > 0 && planesOf(v.Code) == nil:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: bytes in planes on a device that runs %v: %w", v.Code,
 			backend.ErrUnsupported)
 	case op.Rows > math.MaxInt32 || op.NNZ >= math.MaxUint32 || op.Slots >= math.MaxUint32:
@@ -133,7 +142,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		p.phase, p.per, p.width = uint32(phase), uint32(x.per), groups[0]
 		v := v
 		if phase == 1 && op.Planes.Count > 0 {
-			v = planes
+			v = planesOf(v.Code)
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(p)})
 	}

@@ -19,7 +19,7 @@ func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) 
 	case InStrips:
 		return packStrips(a, v)
 	case Residues:
-		return packResidues(a, PrecisionOf(v))
+		return packResidues(a, v)
 	case SparseResidues:
 		return packSparseResidues(a, PrecisionOf(v))
 	}

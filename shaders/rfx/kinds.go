@@ -30,7 +30,7 @@ var (
 	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
-		Summary: "dense; residues modulo 8-bit numbers by integer wgmma, put together by the Chinese remainder theorem",
+		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
 	}
 	sparseResiduesKind = &spec.Kind{
@@ -51,6 +51,7 @@ type sizes struct {
 	strips   bool
 	residues bool
 	sparse   bool
+	slices   bool // residues are in slices: see rfx.Planes
 }
 
 // sized completes a variant of tiles of cols columns; 0: the launch decides.

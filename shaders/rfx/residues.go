@@ -1,4 +1,5 @@
-// A as residues of every element, dense: what the variants on warpgroup matrix instructions multiply from.
+// A as residues of every element, dense: what the variants on warpgroup matrix instructions, and on Vulkan's cooperative
+// matrices (residues_coop.go), multiply from.
 //
 // Each element's integer is taken modulo coprime numbers of at most 8 bits (rfx.Moduli). residues.cu multiplies A and B
 // once for each modulus and leaves the residues of the sums; combine.cu puts those together. That takes one product of
@@ -27,7 +28,7 @@ const (
 	residuesBytes = 1 << 36   // the most that A may take
 )
 
-// byResidues are the variants for residues, the widest tiles first.
+// byResidues are the variants for residues on CUDA, the widest tiles first.
 func byResidues() []*spec.Variant {
 	return slices.Concat(residuesOf(256, false), residuesOf(128, false), residuesOf(64, false))
 }
@@ -74,7 +75,8 @@ func inDigits(p rfx.P) bool { return p == rfx.P15 }
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	best := v
 	for _, x := range variants {
-		if kind(v) == Residues && kind(x) == Residues && PrecisionOf(x) == PrecisionOf(v) && x.Tile.Cols >= p.N &&
+		if kind(v) == Residues && kind(x) == Residues && x.Code == v.Code && x.Shape == v.Shape &&
+			PrecisionOf(x) == PrecisionOf(v) && x.Tile.Cols >= p.N &&
 			(best.Tile.Cols < p.N || x.Tile.Cols < best.Tile.Cols) {
 			best = x
 		}
@@ -119,7 +121,8 @@ func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 
 // packResidues encodes a as residues, or digits. The words of the array rows are, behind what pack puts first,
 // rfx.Residues.Table, rfx.Residues.DigitWeights, and the entries' columns. The array ints is rfx.Planes.
-func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, error) {
+func packResidues[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
+	p := PrecisionOf(v)
 	stats, err := ResidueStats(a.Rows, a.Cols, a.NNZ(), p)
 	if err != nil {
 		return nil, err
@@ -127,7 +130,9 @@ func packResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, er
 	ranges := rfx.Rows(a)
 	words, f, part := residueWords(a, ranges, p)
 	words, f.Columns = appendColumns(words, a.ColIdx)
-	ints := rfx.PackPlanes(a, ranges, p, planesLayout(a.Rows, a.Cols), f.Planes, part)
+	l := planesLayout(a.Rows, a.Cols)
+	l.Slices = v.Packing.(sizes).slices
+	ints := rfx.PackPlanes(a, ranges, p, l, f.Planes, part)
 	return packedResidues(a, f, stats, words, ints), nil
 }
 
@@ -173,6 +178,9 @@ func digit(q int64, i int) int8 {
 
 // launchResidues is launch for residues.
 func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
+	if v.Code == backend.CodeSPIRV {
+		return launchCoopResidues(v, e, p, q)
+	}
 	m := e.Format.(Split)
 	high, wide := int64(spec.Ceil(e.Rows, tileRows)), int64(spec.Ceil(q.LD, v.Tile.Cols))
 	tiles := high * wide

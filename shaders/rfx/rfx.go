@@ -13,7 +13,7 @@
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
 //	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
 //	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
-//	                (CUDA 9.0; dense, every p) 32-bit sums of products of residues: see residues.go
+//	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
@@ -111,7 +111,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), bySparseResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), bySparseResidues(), byCoopResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -142,7 +142,8 @@ type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
-// residues of all elements, for warpgroup matrix instructions; residues of two of every four columns, for sparse ones.
+// residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
+// columns, for sparse warpgroup matrix instructions.
 const (
 	Rows Kind = iota
 	Panels
@@ -251,7 +252,7 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 	case InStrips:
 		return packStrips(a, v)
 	case Residues:
-		return packResidues(a, PrecisionOf(v))
+		return packResidues(a, v)
 	case SparseResidues:
 		return packSparseResidues(a, PrecisionOf(v))
 	}

@@ -425,7 +425,7 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 	must(err)
 	if q.fold {
 		folded := spec.Launch{Passes: ml.Passes}
-		if v.Before != nil { // its grid is of clusters, in a line
+		if v.Before != nil && v.Code == backend.CodePTX { // its grid is of clusters, in a line
 			folded.Passes = ml.Passes[1:]
 		}
 		shadertest.Fold(kernel.Format.Program, &folded)
@@ -565,7 +565,17 @@ func TestLaunchRefuses(t *testing.T) {
 
 // Invocations share a tile's rows of B and its columns evenly, whatever the subgroup.
 func TestCoopTable(t *testing.T) {
-	for _, v := range kernel.Format.Variants {
+	for _, v := range kernel.Format.Forms() {
+		if v.Unit.Source == "residues.comp" {
+			step, across := v.Const("STEP"), v.Const("SUBS_ACROSS")
+			down, local := v.Const("SUBS")/across, v.Const("LOCAL")
+			if v.Const("ROWS")*step/16%local != 0 || v.Const("COLS")*step/16%local != 0 || step%v.Const("TK") != 0 ||
+				v.Const("ROWS")%(down*v.Const("TM")) != 0 || v.Const("COLS")%(across*v.Const("TN")) != 0 ||
+				v.Local[0] != v.Sub*v.Const("SUBS") {
+				t.Errorf("%s: a tile of %d×%d by %d invocations", v.Name, v.Const("ROWS"), v.Const("COLS"), local)
+			}
+			continue
+		}
 		if !v.Matrix {
 			continue
 		}
@@ -595,7 +605,7 @@ func TestCoopShapes(t *testing.T) {
 		if !shadertest.ForeignShapes() {
 			t.Skip("SPMM_SHAPES=all runs other vendors' tiles")
 		}
-		for _, v := range kernel.Coops(rfx.P15, c.SubgroupMin) {
+		for _, v := range append(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin)...) {
 			t.Run(v.Name, func(t *testing.T) {
 				for _, q := range problems() {
 					if slices.Contains([]string{"normal, 33 columns", "specials of B"}, q.name) {

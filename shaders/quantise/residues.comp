@@ -1,0 +1,82 @@
+// Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, q (quantise.go), from the ranges of parts
+// of its columns that phase 0 of kernel.comp found.
+// Tile: a workgroup has 16 columns of 128 rows of B, an invocation 16 rows of a column.
+// Data movement: elements go through registers. The invocations of a column are neighbours, so that they store whole
+// sectors of each modulus.
+// Bound by: integer arithmetic.
+
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "params.glsl"
+#include "../include/addr.glsl"
+#include "../include/half.glsl"
+#include "../include/fixed.glsl"
+#include "../include/residues.glsl"
+
+#define DEPTH 128 // rows of B in a block
+#define CHUNKS 8 // of 16 rows of a block; two are a slice, in which a column's bytes lie side by side
+#define COLS 16
+
+layout(local_size_x = 128) in;
+layout(constant_id = 0) const uint WIDE = 0; // 1: p = 47, integers take two words
+
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Words4 { uvec4 v[]; };
+
+shared uint found[CHUNKS][COLS];
+
+// load returns the f32 bits of row k's element j, zero outside B.
+uint load(uint k, uint j) {
+    if (k >= p.k || j >= p.n) return 0;
+    if (p.elem == F32) return Words(at(uvec2(p.b), k, 4 * p.ldb)).v[j];
+    return widen((Words(at(uvec2(p.b), k, 2 * p.ldb)).v[j / 2] >> (16 * (j % 2))) & 0xffffu, p.elem);
+}
+
+// balanced returns 2^n modulo m in [-m/2, m/2], n at most 32.
+int balanced(uint n, uint m) {
+    uint power = 65536 % m;
+    if (n == 32) power = power * power % m;
+    return int(power) - (power > m / 2 ? int(m) : 0);
+}
+
+// residue returns that of q in [-128, 127]. Of q's parts of 16 bits all but the lowest are multiplied by residues, so
+// that the sum is less than 2^24.
+uint residue(uvec2 q, uint m) {
+    int x = int(q.x & 0xffffu);
+    if (WIDE != 0) x += int(q.x >> 16) * balanced(16, m) + int(q.y) * balanced(32, m);
+    else x += (int(q.x) >> 16) * balanced(16, m);
+    return modulo(uint(x + int(multiple(m, 1 << 24) + m / 2)), m, reciprocal(m)) - m / 2;
+}
+
+void main() {
+    uint chunk = gl_LocalInvocationIndex % CHUNKS, column = gl_LocalInvocationIndex / CHUNKS;
+    uint j = gl_WorkGroupID.y * COLS + column, block = gl_WorkGroupID.x, blocks = (p.k + DEPTH - 1) / DEPTH;
+    bool inside = j < p.ldq;
+    uint r = 0;
+    if (inside)
+        for (uint c = chunk; c < p.chunks; c += CHUNKS) r = join(r, Words(at(uvec2(p.q), c + 1, 4 * p.ldq)).v[j]);
+    found[chunk][column] = r;
+    barrier();
+    for (uint c = 0; c < CHUNKS; c++) r = join(r, found[c][column]);
+    if (!inside) return;
+    if (block == 0 && chunk == 0) Words(uvec2(p.q)).v[j] = r;
+    if (block >= blocks) return;
+    int l = unit(r, p.bits);
+    uvec2 q[16];
+    [[unroll]] for (uint i = 0; i < 16; i++)
+        q[i] = quantise(load(block * DEPTH + chunk * 16 + i, j), l);
+    uvec2 rows = at(uvec2(p.q), p.chunks + 1, 4 * p.ldq);
+    uint planes = p.across == 0 ? 2 : p.across;
+    [[unroll]] for (uint m = 0; m < MOST_MODULI; m++) {
+        if (m >= planes) break;
+        uvec4 w = uvec4(0);
+        [[unroll]] for (uint i = 0; i < 16; i++) {
+            uint x;
+            if (p.across == 0) x = ((q[i].x + 0x80u) ^ 0x80u) >> (8 * m);
+            else x = residue(q[i], MODULI[m]);
+            w[i / 4] |= (x & 255u) << (8 * (i % 4));
+        }
+        Words4(at(rows, ((m * blocks + block) * (CHUNKS / 2) + chunk / 2) * p.ldq + j, 32)).v[chunk % 2] = w;
+    }
+}
