@@ -18,6 +18,7 @@
 #   make capi       bin/capi: libspmm, the C library, with its header; make install-capi puts it below PREFIX
 #   make wheel      bin/wheel: the Python package, with that library inside
 #   make test-capi test-python   C and C++ programs with that library; the Python package
+#   make test-gorgonia   formats/gorgonia, a module of its own
 #   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
 #   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
 #   make fuzz       every fuzz target, FUZZTIME each
@@ -120,6 +121,11 @@ test-python: wheel
 	python3 -m zipfile -e bin/wheel/*.whl \
 		$$(bin/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 	cd bin/venv && bin/python -m pytest -q -p no:cacheprovider $(CURDIR)/python/tests
+
+.PHONY: test-gorgonia
+test-gorgonia:
+	$(GO) -C formats/gorgonia vet ./...
+	$(GO) -C formats/gorgonia test ./...
 
 # An archive of what install installs, with licences; a bill of materials; the page; the sources. The same commit gives
 # the same archives but for what the C compiler and Go's version decide. On another machine of another architecture too,
@@ -248,7 +254,7 @@ test: test-needs
 test-all: test-needs
 	tools/needs mpirun.mpich python3-torch
 	$(TESTS) -lint -set all
-	$(MAKE) --no-print-directory test-capi test-python
+	$(MAKE) --no-print-directory test-capi test-python test-gorgonia
 test-%: test-needs
 	$(TESTS) $*
 
