@@ -171,7 +171,7 @@ def prepare(model: nn.Module) -> float:
     layers = [x for x in model.modules() if isinstance(x, spmm.torch.SparseLinear)]
     synchronise()
     start = time.perf_counter()
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
         list(pool.map(lambda layer: layer.pattern(), layers))
     return time.perf_counter() - start
 
