@@ -108,15 +108,18 @@ install-capi: capi
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(or $(VERSION:v%=%),0.1.0)|' capi/spmm.pc.in \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/spmm.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/cmake/spmm capi/spmmConfig.cmake
+	sed 's|@VERSION@|$(or $(VERSION:v%=%),0.1.0)|' capi/spmmConfigVersion.cmake.in \
+		>$(DESTDIR)$(PREFIX)/lib/cmake/spmm/spmmConfigVersion.cmake
 wheel: capi
 	rm -rf bin/wheel && python3 python/wheel.py bin/capi/libspmm.so '$(VERSION)' bin/wheel
 test-capi:
-	tools/needs pkg-config
+	tools/needs pkg-config cmake
 	$(MAKE) --no-print-directory install-capi DESTDIR= PREFIX=$(CURDIR)/bin/capi/root
 	SPMM_CAPI=$(CURDIR)/bin/capi/root $(GO) test -count=1 ./capi/...
 # The wheel in an empty environment that sees the distribution's NumPy, SciPy, pytest and, where it is there, PyTorch.
 test-python: wheel
-	tools/needs python3-numpy python3-scipy python3-pytest
+	tools/needs python3-numpy python3-scipy python3-pytest mypy
+	cd python && mypy --python-version 3.9 --disallow-untyped-defs --cache-dir /dev/null spmm
 	rm -rf bin/venv && /usr/bin/python3 -m venv --system-site-packages --without-pip bin/venv
 	python3 -m zipfile -e bin/wheel/*.whl \
 		$$(bin/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

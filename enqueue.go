@@ -54,8 +54,8 @@ func (p *Plan) EnqueueValues(stream uintptr, values Operand) error {
 	return p.p.EnqueueValues(stream, tensorOf(values))
 }
 
-// EnqueueSample is Sample in a stream of the program's, as Enqueue is Run. The first call of either copies the pattern to
-// the device, and waits: call one before a graph is captured.
+// EnqueueSample is Sample in a stream of the program's, as Enqueue is Run. The first call of either copies the pattern
+// to the device, and waits: call one before a graph is captured.
 func (p *Plan) EnqueueSample(stream uintptr, x, y, s Operand, e ...SampleEpilogue) error {
 	q, err := sampled(x, y, s, e)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by
-// PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4; ld is the leading dimension, the elements from the
+// PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4, or of 2 for 16-bit elements that are only read; ld is the leading dimension, the elements from the
 // start of a row (of a column, if colMajor) to the next. CUDA devices take such memory; the error of any other is
 // ErrUnsupported.
 //

@@ -188,6 +188,78 @@ func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, 
 	}
 }
 
+// B and a bias of 16-bit elements that begin inside a word are read as others are; what would be written is refused.
+func TestTensorOverOdd(t *testing.T) {
+	dev, d := openImporting(t)
+	r := rand.New(rand.NewPCG(9, 3))
+	a := sparse[half.F16](r, 37, 29, 4)
+	vector := formats.NewDense[half.F16](37, 1)
+	for i := range vector.Data {
+		vector.Data[i] = half.F16From(float32(i))
+	}
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "dense"}, {Mode: spmm.Reproducible}} {
+		plan := prepare(t, dev, a, o)
+		for _, c := range []struct {
+			n, ld  int
+			bCol   bool
+			offset int // elements of 16 bits from the word's start
+		}{{16, 16, false, 1}, {13, 15, false, 1}, {5, 30, true, 1}, {1, 1, false, 1}, {16, 16, false, 0}} {
+			b := dense[half.F16](r, 29, c.n, c.ld, c.bCol)
+			b.LD = c.ld
+			b.Data = make([]half.F16, 64*c.ld)
+			for i := range b.Data {
+				b.Data[i] = half.F16From(float32(i%13 - 6))
+			}
+			at := func(address uintptr, data []half.F16) uintptr {
+				m, err := d.Alloc(int64(2*(len(data)+c.offset)+3) &^ 3)
+				must(t, err)
+				all := append(make([]half.F16, c.offset), data...)
+				write(t, m, bytesOf(all))
+				d.memory[address] = m
+				return address + uintptr(2*c.offset)
+			}
+			x, err := spmm.TensorOver[half.F16](dev, at(0x1000, b.Data), 29, c.n, c.ld, c.bCol)
+			must(t, err)
+			bias, err := spmm.TensorOver[half.F16](dev, at(0x9000, vector.Data), 37, 1, 1, false)
+			must(t, err)
+			y, err := spmm.NewTensor[float32](dev, 37, c.n, false)
+			must(t, err)
+			got := formats.NewDense[float32](37, c.n)
+			must(t, second(plan.Run(ctx, 1, x, 0, y, spmm.Epilogue{RowBias: bias})))
+			must(t, y.Download(ctx, got))
+			want := formats.NewDense[float32](37, c.n)
+			for i := range want.Rows {
+				for j := range want.Cols {
+					want.Set(i, j, float32(i))
+				}
+			}
+			if err := differ(got, expected(1, a, b, 1, want)); err != nil {
+				t.Errorf("%+v %+v: %v", o, c, err)
+			}
+			if c.offset == 0 {
+				continue
+			}
+			z, err := spmm.TensorOver[half.F16](dev, at(0x20000, make([]half.F16, 37*c.n)), 37, c.n, c.n, false)
+			must(t, err)
+			nnz := len(a.Val)
+			v, err := spmm.TensorOver[half.F16](dev, at(0x30000, make([]half.F16, nnz)), 1, nnz, nnz, false)
+			must(t, err)
+			for name, err := range map[string]error{
+				"C": second(plan.Run(ctx, 1, x, 0, z)), "Upload": x.Upload(ctx, b), "Download": x.Download(ctx, b),
+				"SetValues": plan.SetValues(ctx, v),
+			} {
+				if !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "a multiple of 4") {
+					t.Errorf("%+v: %s of a tensor that begins inside a word: %v", c, name, err)
+				}
+			}
+			if err := spmm.Move(x, 0x1000); err == nil || !strings.Contains(err.Error(), "make another") {
+				t.Errorf("a tensor inside a word was moved to a word's start: %v", err)
+			}
+		}
+		plan.Close()
+	}
+}
+
 func TestTensorOverRefused(t *testing.T) {
 	dev, d := openImporting(t)
 	b, err := d.Alloc(4096)

@@ -57,9 +57,16 @@ void spmm_cancel(void)
 		go_cancel();
 }
 
+#define BRIEF(name, params, go, args)                           \
+	spmm_status name params                                 \
+	{                                                       \
+		return refused() ? SPMM_FORKED : (spmm_status)go args; \
+	}
+/* The guard takes longer than a call that only submits may. */
 #define ENTRY(name, params, go, args)                           \
 	spmm_status name params                                 \
 	{                                                       \
+		spmm_guard();                                   \
 		return refused() ? SPMM_FORKED : (spmm_status)go args; \
 	}
 
@@ -77,7 +84,7 @@ ENTRY(spmm_plan_info, (spmm_plan plan, char *buf, size_t *size), go_info, (plan.
 ENTRY(spmm_plan_multiply, (spmm_plan plan, int64_t n, double alpha, const spmm_dense *b, double beta, const
       spmm_dense *c, const spmm_epilogue *epilogue),
       go_plan_multiply, (plan, n, alpha, (spmm_dense *)b, beta, (spmm_dense *)c, (spmm_epilogue *)epilogue))
-ENTRY(spmm_plan_enqueue, (spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b, double
+BRIEF(spmm_plan_enqueue, (spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b, double
       beta, const spmm_dense *c, const spmm_epilogue *epilogue),
       go_plan_enqueue, (plan, stream, n, alpha, (spmm_dense *)b, beta, (spmm_dense *)c, (spmm_epilogue *)epilogue, 0))
 ENTRY(spmm_plan_ready, (spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b, double beta,
@@ -85,11 +92,11 @@ ENTRY(spmm_plan_ready, (spmm_plan plan, uint64_t stream, int64_t n, double alpha
       go_plan_enqueue, (plan, stream, n, alpha, (spmm_dense *)b, beta, (spmm_dense *)c, (spmm_epilogue *)epilogue, 1))
 ENTRY(spmm_plan_set_values, (spmm_plan plan, int64_t nnz, const void *values, int32_t type),
       go_plan_set_values, (plan, nnz, (void *)values, type))
-ENTRY(spmm_plan_enqueue_values, (spmm_plan plan, uint64_t stream, int64_t nnz, const void *values, int32_t type),
+BRIEF(spmm_plan_enqueue_values, (spmm_plan plan, uint64_t stream, int64_t nnz, const void *values, int32_t type),
       go_plan_enqueue_values, (plan, stream, nnz, (void *)values, type))
 ENTRY(spmm_plan_sample, (spmm_plan plan, int64_t n, const spmm_dense *x, const spmm_dense *y, const spmm_sampled *s),
       go_plan_sample, (plan, n, (spmm_dense *)x, (spmm_dense *)y, (spmm_sampled *)s))
-ENTRY(spmm_plan_enqueue_sample, (spmm_plan plan, uint64_t stream, int64_t n, const spmm_dense *x, const spmm_dense *y,
+BRIEF(spmm_plan_enqueue_sample, (spmm_plan plan, uint64_t stream, int64_t n, const spmm_dense *x, const spmm_dense *y,
       const spmm_sampled *s),
       go_plan_enqueue_sample, (plan, stream, n, (spmm_dense *)x, (spmm_dense *)y, (spmm_sampled *)s))
 ENTRY(spmm_tensor_new, (spmm_device device, int64_t rows, int64_t cols, int32_t type, int32_t column_major,

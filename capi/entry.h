@@ -6,5 +6,7 @@
 
 /* Keeps the message of the thread's last error. */
 void spmm_keep_error(const char *text, size_t n);
+/* Sees to it that faults of Go's code reach Go, whichever handlers the program has installed since. */
+void spmm_guard(void);
 
 #endif

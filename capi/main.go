@@ -48,8 +48,9 @@ func status(err error) C.int {
 	return C.SPMM_INVALID
 }
 
-// try calls f, and makes an error of a panic.
+// try calls f, and makes an error of a panic, and of an access to memory that is not there.
 func try(f func() error) (code C.int) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			code = status(fmt.Errorf("%w: %v\n%s", errDefect, r, debug.Stack()))

@@ -15,7 +15,6 @@ import (
 	"unsafe"
 
 	"github.com/spmmrun/spmm"
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -87,7 +86,8 @@ func optionsOf(o *C.spmm_options) (out spmm.Options, err error) {
 func placementOf(p C.int32_t) (spmm.Placement, error) {
 	switch {
 	case p < 0:
-		return 0, fmt.Errorf("B from %d: want SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS or SPMM_AT + i", p)
+		return 0, fmt.Errorf("B from %d: want SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS or SPMM_AT + i",
+			p)
 	case p >= C.SPMM_AT:
 		return spmm.On(int(p - C.SPMM_AT)), nil
 	}
@@ -148,10 +148,11 @@ func fromDevice(d *spmm.Device, a C.spmm_csr) (*C.spmm_csr, error) {
 			continue
 		}
 		words := make([]uint64, (int(x.n)*x.size+7)/8)
-		if err := spmm.ReadMemory(current(), d, uintptr(*x.at), backend.Bytes(words)[:int(x.n)*x.size]); err != nil {
+		to := unsafe.Pointer(&words[0])
+		if err := spmm.ReadMemory(current(), d, uintptr(*x.at), bytesAt(to, int(x.n)*x.size)); err != nil {
 			return nil, fmt.Errorf("the %s: %w", x.what, err)
 		}
-		*x.at = unsafe.Pointer(&words[0])
+		*x.at = to
 	}
 	return &a, nil
 }

@@ -114,8 +114,8 @@ const char *spmm_last_error(void);
 int spmm_abi(void);
 /* Ends all calls in progress, of all threads: SPMM_CANCELLED. */
 void spmm_cancel(void);
-/* A setting, before the first device: "cache_folder", which keeps measured rates, in place of the user's cache folder or
- * SPMM_CACHE; "cuda_library", the driver's file, in place of libcuda.so.1 or SPMM_CUDA_LIBRARY. */
+/* Sets something before the first device: "cache_folder", which keeps measured rates, in place of the user's cache
+ * folder or SPMM_CACHE; "cuda_library", the driver's file, in place of libcuda.so.1 or SPMM_CUDA_LIBRARY. */
 spmm_status spmm_set(const char *setting, const char *value);
 
 /* Opens "auto", "cuda", "cuda:1", "vulkan", "cpu"; a list or "cuda:all" opens several devices that multiply
@@ -142,8 +142,8 @@ spmm_status spmm_plan_multiply(spmm_plan plan, int64_t n, double alpha, const sp
                                const spmm_dense *c, const spmm_epilogue *epilogue);
 /* The same for B and C in the memory of a CUDA device, in order with the work of a CUstream; 0 is the default
  * stream. It returns when the product is submitted, waits for nothing and records no event, and is legal while the
- * stream captures a graph. Work in two streams is in no order but the caller's. Memory must be at multiples of 4
- * bytes. */
+ * stream captures a graph. Work in two streams is in no order but the caller's. What is written must be at multiples
+ * of 4 bytes, what is read at those of its elements. */
 spmm_status spmm_plan_enqueue(spmm_plan plan, uint64_t stream, int64_t n, double alpha, const spmm_dense *b,
                               double beta, const spmm_dense *c, const spmm_epilogue *epilogue);
 /* Loads the kernels and allocates the workspace of that product, and multiplies nothing: before a capture. */
@@ -153,10 +153,11 @@ spmm_status spmm_plan_ready(spmm_plan plan, uint64_t stream, int64_t n, double a
  * CUDA device's in order with a stream. The first call finds the entries' places, and waits. */
 spmm_status spmm_plan_set_values(spmm_plan plan, int64_t nnz, const void *values, int32_t type);
 spmm_status spmm_plan_enqueue_values(spmm_plan plan, uint64_t stream, int64_t nnz, const void *values, int32_t type);
-/* S = pattern ⊙ (X·Yᵀ): for each entry (i, j) of A the dot product of row i of X and row j of Y, in the host's memory. X
- * has A's rows and Y its columns (those of the transpose, with transpose), both n columns. The gradient of A's values in
- * C = A·B is that of X = ∂C and Y = B. */
-spmm_status spmm_plan_sample(spmm_plan plan, int64_t n, const spmm_dense *x, const spmm_dense *y, const spmm_sampled *s);
+/* S = pattern ⊙ (X·Yᵀ): for each entry (i, j) of A the dot product of row i of X and row j of Y, in the host's memory.
+ * X has a row for each row of A, Y for each column (of the transpose, with transpose), and both have n columns. With
+ * C = A·B, X = ∂C and Y = B give the gradient of A's values. */
+spmm_status spmm_plan_sample(spmm_plan plan, int64_t n, const spmm_dense *x, const spmm_dense *y,
+                             const spmm_sampled *s);
 /* The same in the memory of a CUDA device, in order with a stream. The first copies the pattern, and waits. */
 spmm_status spmm_plan_enqueue_sample(spmm_plan plan, uint64_t stream, int64_t n, const spmm_dense *x,
                                      const spmm_dense *y, const spmm_sampled *s);

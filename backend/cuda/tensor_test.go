@@ -16,6 +16,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/backend/backendtest"
 	"github.com/spmmrun/spmm/backend/cuda"
 	"github.com/spmmrun/spmm/dtype"
@@ -292,6 +293,54 @@ func TestEnqueue(t *testing.T) {
 			}
 		}
 		p.must(plan.Close())
+	}
+}
+
+// Sampled products that are enqueued are in order with the program's work in the stream, staged or not, and memory of the
+// program's is read.
+func TestEnqueueSample(t *testing.T) {
+	if backendtest.Require(t, driver(t)) == nil {
+		return
+	}
+	p, ctx := newProgram(t), t.Context()
+	for _, o := range []spmm.Options{{}, {Mode: spmm.Reproducible}, {Right: true}, {Precision: dtype.F16}} {
+		for _, n := range []int{63, 64} { // rows 63 elements apart are staged
+			a := &formats.CSR[float32]{Rows: 300, Cols: 300, RowPtr: make([]int64, 301)}
+			for i := range a.Rows {
+				for j := i % 7; j < a.Cols; j += 7 {
+					a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, 1)
+				}
+				a.RowPtr[i+1] = int64(len(a.Val))
+			}
+			plan, err := spmm.Prepare(ctx, p.dev, a, o)
+			p.must(err)
+			nnz := len(a.Val)
+			var at [3]cu.DevicePtr
+			for i, elems := range []int{300 * n, 300 * n, nnz} {
+				at[i], err = cu.MemAlloc(int64(elems) * 4)
+				p.must(err)
+				defer cu.MemFree(at[i])
+			}
+			x, y, r := tensorAt(p, at[0], 300, n), tensorAt(p, at[1], 300, n), tensorAt(p, at[2], 1, nnz)
+			got := make([]float32, nnz)
+			fill := func(at cu.DevicePtr, x float32) {
+				p.must(cu.MemsetD32Async(at, uint(math.Float32bits(x)), int64(300*n), p.stream))
+			}
+			for i := range 20 {
+				fill(at[0], float32(i+1))
+				fill(at[1], 2)
+				p.must(plan.EnqueueSample(cuda.StreamOf(p.stream), x, y, r))
+				fill(at[0], -1) // which the product must not see
+				p.must(p.stream.Synchronize())
+				p.must(spmm.ReadMemory(ctx, p.dev, at[2].Uintptr(), backend.Bytes(got)))
+				for j, v := range got {
+					if want := float32(2 * n * (i + 1)); v != want {
+						t.Fatalf("%+v, n %d, round %d, entry %d: %v, want %v", o, n, i, j, v, want)
+					}
+				}
+			}
+			p.must(plan.Close())
+		}
 	}
 }
 

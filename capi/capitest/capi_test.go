@@ -56,6 +56,40 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// A program of CMake's finds the library of a version by its folder.
+func TestCMake(t *testing.T) {
+	dir := installed(t)
+	source, build := t.TempDir(), t.TempDir()
+	program, err := filepath.Abs("testdata/check.cpp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `cmake_minimum_required(VERSION 3.16)
+project(check CXX)
+find_package(spmm 0.0.1 REQUIRED)
+add_executable(check ` + program + `)
+target_link_libraries(check spmm::spmm)
+`
+	if err := os.WriteFile(filepath.Join(source, "CMakeLists.txt"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, nil, "cmake", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH="+dir)
+	run(t, nil, "cmake", "--build", build)
+	if out := run(t, []string{"CACHE=" + t.TempDir()}, filepath.Join(build, "check")); out != "all passed" {
+		t.Error(out)
+	}
+}
+
+// dlclose leaves the library where it is, with its devices and threads.
+func TestUnload(t *testing.T) {
+	dir := installed(t)
+	bin := filepath.Join(t.TempDir(), "unload")
+	run(t, nil, "cc", "-Wall", "-Wextra", "-Werror", "-I", filepath.Join(dir, "include"), "-o", bin, "testdata/unload.c")
+	if out := run(t, nil, bin, filepath.Join(dir, "lib", "libspmm.so")); out != "all passed" {
+		t.Error(out)
+	}
+}
+
 // The library exports the functions of its header in version SPMM_1 and nothing else, and stays loaded.
 func TestSymbols(t *testing.T) {
 	dir := installed(t)

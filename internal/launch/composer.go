@@ -78,18 +78,18 @@ func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layo
 	}
 	return w.copy(sbuf, dbuf, e, densecopy.Op{
 		Rows: src.Rows, Cols: src.Cols, Alpha: 1, Beta: beta, Epilogue: e.Epilogue,
-		Src: densecopy.Layout{Type: src.Type, LD: src.LD, ColMajor: src.ColMajor},
+		Src: densecopy.Layout{Type: src.Type, LD: src.LD, First: src.First, ColMajor: src.ColMajor},
 		Dst: densecopy.Layout{Type: dst.Type, LD: dst.LD, ColMajor: dst.ColMajor},
 	})
 }
 
-// copyVector adds the launch that copies n elements of a vector in src from number first on, which lie some elements
-// apart, to dst, side by side as elements of type to.
+// copyVector adds the launch that copies n elements of a vector in src from its element first on, which lie some
+// elements apart, to dst, side by side as elements of type to.
 func (w *Composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer,
 	to dtype.Type) error {
 	return w.copy(src, dst, Plain, densecopy.Op{
 		Rows: n, Cols: 1, Alpha: 1,
-		Src: densecopy.Layout{Type: t, First: first * apart, LD: apart},
+		Src: densecopy.Layout{Type: t, First: first, LD: apart},
 		Dst: densecopy.Layout{Type: to, LD: 1},
 	})
 }

@@ -106,5 +106,5 @@ func (w *Composer) StageBias(i, j int) (biased, error) {
 	}
 	to := w.biasType()
 	e.bias = w.l.bias.atLeast(int64(n) * int64(to.Size()))
-	return e, w.copyVector(buf, from.Type, first, apart, n, e.bias, to)
+	return e, w.copyVector(buf, from.Type, from.First+first*apart, apart, n, e.bias, to)
 }

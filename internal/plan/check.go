@@ -37,6 +37,9 @@ func (p *Plan) check(q launch.Product) error {
 		return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d needs C in blocks of %d rows, B in whole columns, and the same columns in both (TensorsFor makes such)",
 			b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Rows, p.Cols, p.rowBlock)
 	}
+	if err := c.Odd(); err != nil {
+		return err
+	}
 	if b.Overlaps(c) {
 		return errors.New("B and C lie in the same memory: C is written while B is read")
 	}

@@ -69,7 +69,7 @@ func (p *Plan) checkValues(ctx context.Context, v *tensor.Tensor) error {
 		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", v.Rows, v.Cols, p.NNZ, p.NNZ,
 			p.NNZ)
 	}
-	return nil
+	return v.Odd()
 }
 
 // mayChange refuses new values whatever they are.

@@ -190,6 +190,9 @@ func (o Operands) Check(d *device.Device, rows, cols int, entries int64) error {
 				entries, entries)
 		}
 	}
+	if err := o.S.Odd(); err != nil {
+		return err
+	}
 	for _, t := range []*tensor.Tensor{o.X, o.Y, o.Scale} {
 		if t != nil && (t == o.S || t.Overlaps(o.S)) {
 			return errors.New("S and another operand lie in the same memory: S is written while the others are read")
@@ -300,7 +303,7 @@ func (c *composer) matrix(t *tensor.Tensor, staged *launch.Shared) (backend.Buff
 	c.err = c.staging.make(c.dev, staged, max(16, to.Size()))
 	if c.err == nil && from.Rows > 0 && from.Cols > 0 {
 		c.copy(t.Block(0, 0), staged.Buffer, densecopy.Op{Rows: from.Rows, Cols: from.Cols, Alpha: 1,
-			Src: densecopy.Layout{Type: from.Type, LD: from.LD, ColMajor: from.ColMajor},
+			Src: densecopy.Layout{Type: from.Type, LD: from.LD, First: from.First, ColMajor: from.ColMajor},
 			Dst: densecopy.Layout{Type: to.Type, LD: to.LD}})
 	}
 	return staged.Buffer, to.LD
@@ -316,7 +319,8 @@ func (c *composer) vector(t *tensor.Tensor, staged *launch.Shared, read bool) ba
 	c.err = c.staging.make(c.dev, staged, tensor.Up(c.entries, tensor.Align)*int64(sums.Size()))
 	if c.err == nil && read {
 		c.copy(t.Block(0, 0), staged.Buffer, densecopy.Op{Rows: int(c.entries), Cols: 1, Alpha: 1,
-			Src: densecopy.Layout{Type: t.Type, LD: apart(t)}, Dst: densecopy.Layout{Type: sums, LD: 1}})
+			Src: densecopy.Layout{Type: t.Type, LD: apart(t), First: t.BlockLayout(0, 0).First},
+			Dst: densecopy.Layout{Type: sums, LD: 1}})
 	}
 	return staged.Buffer
 }

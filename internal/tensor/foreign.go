@@ -17,6 +17,7 @@ import (
 type foreign struct {
 	address uintptr
 	ld      int
+	first   int  // of 16 bits: 1 if it begins inside a word of 4 bytes, which the buffer begins with
 	loose   bool // see layout
 }
 
@@ -24,7 +25,8 @@ type foreign struct {
 // apart. Close does not free the memory.
 //
 // Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is
-// there for ld elements of the last row (column) too; else it goes through kernel densecopy.
+// there for ld elements of the last row (column) too; else it goes through kernel densecopy. A tensor of 16-bit elements
+// at an odd multiple of 2 is read by kernels alone, see Odd.
 func Over(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
 	t, err := tensorOver(d, s.Whole(), address, ld)
 	if err != nil {
@@ -56,15 +58,19 @@ func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, er
 	if most := d.Limit() / size; int64(ld) > most/int64(l.Lines()) {
 		return nil, fmt.Errorf("%d·%d elements, and kernels count up to %d: %w", l.Lines(), ld, most, backend.ErrUnsupported)
 	}
-	least := (int64(l.Lines()-1)*int64(ld) + int64(l.width())) * size
-	b, loose, err := imported(i, address, least, int64(l.Lines())*int64(ld)*size, ld)
+	first := 0
+	if size == 2 && address%4 == 2 {
+		first = 1
+	}
+	least := (int64(first) + int64(l.Lines()-1)*int64(ld) + int64(l.width())) * size
+	b, loose, err := imported(i, address-uintptr(2*first), least, int64(l.Lines())*int64(ld)*size, first, ld)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := b.(backend.LineCopier); !ok {
 		return nil, cmp.Or(fmt.Errorf("%v copies no lines: %w", d.Info(), backend.ErrUnsupported), b.Close())
 	}
-	t.foreign, t.blocks = &foreign{address: address, ld: ld, loose: loose}, []backend.Buffer{b}
+	t.foreign, t.blocks = &foreign{address: address, ld: ld, first: first, loose: loose}, []backend.Buffer{b}
 	return t, nil
 }
 
@@ -84,11 +90,15 @@ func (t *Tensor) Move(address uintptr) error {
 	if !t.foreign.loose && address%16 != 0 {
 		return fmt.Errorf("a tensor over memory at a multiple of 16 cannot be moved to %#x: make another", address)
 	}
+	if t.foreign.first == 1 != (address%4 == 2) {
+		return fmt.Errorf("a tensor over memory at %#x cannot be moved to %#x, which lies otherwise in its word of 4 bytes: make another",
+			t.foreign.address, address)
+	}
 	m, ok := t.blocks[0].(backend.Mover)
 	if !ok {
 		return fmt.Errorf("%v moves no memory of others: %w", t.device.Info(), backend.ErrUnsupported)
 	}
-	if err := m.Move(address); err != nil {
+	if err := m.Move(address - uintptr(2*t.foreign.first)); err != nil {
 		return fmt.Errorf("a tensor of %d×%d over memory at %#x: %w", t.Rows, t.Cols, address, err)
 	}
 	t.foreign.address = address
@@ -97,8 +107,9 @@ func (t *Tensor) Move(address uintptr) error {
 
 // imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the
 // matrix has: then it is loose.
-func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b backend.Buffer, loose bool, err error) {
-	if address%16 == 0 && ld%Align == 0 {
+func imported(i backend.Importer, address uintptr, least, all int64, first, ld int) (b backend.Buffer, loose bool,
+	err error) {
+	if address%16 == 0 && first == 0 && ld%Align == 0 {
 		if b, err := i.Import(address, all); err == nil {
 			return b, false, nil
 		}
@@ -111,9 +122,22 @@ func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b 
 func (t *Tensor) BlockLayout(i, j int) Layout {
 	l := t.Shape.blockLayout(i, j)
 	if t.foreign != nil {
-		l.LD, l.Loose = t.foreign.ld, t.foreign.loose
+		l.LD, l.First, l.Loose = t.foreign.ld, t.foreign.first, t.foreign.loose
 	}
 	return l
+}
+
+// Odd is an error if the tensor begins inside a word of 4 bytes: kernels read such, but what writes it, or copies it
+// between the device and the host, takes whole words.
+func (t *Tensor) Odd() error {
+	if t.of != nil {
+		return t.of.Odd()
+	}
+	if t.foreign == nil || t.foreign.first == 0 {
+		return nil
+	}
+	return fmt.Errorf("a tensor of 16-bit elements at %#x can be B, a bias, X or Y of a product alone: anything else must begin at a multiple of 4: %w",
+		t.foreign.address, backend.ErrUnsupported)
 }
 
 // Overlaps tells whether an element of t lies where one of o does. Columns of one row-major matrix side by side do not

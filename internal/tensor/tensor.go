@@ -120,6 +120,7 @@ const closed = 1 << 62
 type Layout struct {
 	Rows, Cols int
 	LD         int // elements from line to line
+	First      int // the element of the buffer that it begins with
 	ColMajor   bool
 	Type       dtype.Type
 	Loose      bool // kernels do not take it as it lies: kernel densecopy rearranges it, whatever its order and type

@@ -25,6 +25,9 @@ func (t *Tensor) move(ctx context.Context, h Host, write bool) error {
 	if t.Rows == 0 || t.Cols == 0 {
 		return nil
 	}
+	if err := t.Odd(); err != nil {
+		return err
+	}
 	size := t.Type.Size()
 	for i := range t.RowBlocks() {
 		for j := range t.ColBlocks() {

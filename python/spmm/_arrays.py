@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple
 
 from . import _lib
 
@@ -96,7 +96,7 @@ def _interface(x: Any, i: dict, device: int) -> Array:
     return Array("interface", x, i["data"][0], shape, tuple(strides), type_of(name), device)
 
 
-def layout(shape: tuple, strides: tuple) -> Optional[tuple]:
+def layout(shape: tuple, strides: tuple) -> Optional[Tuple[int, int]]:
     """The leading dimension, and whether a matrix is column-major; None if its lines are not contiguous."""
     (rows, cols), (s0, s1) = shape, strides
     if rows == 0 or cols == 0:
@@ -106,6 +106,18 @@ def layout(shape: tuple, strides: tuple) -> Optional[tuple]:
     if (s0 == 1 or rows == 1) and (s1 >= rows or cols == 1):
         return (s1 if cols > 1 else rows), 1
     return None
+
+
+def lines(a: Array, aligned: int = 1) -> Tuple[Array, int, int]:
+    """A matrix as the library takes it, its leading dimension, and whether it is column-major.
+
+    It is a copy if its lines are not contiguous, or it does not begin at a multiple of that many bytes.
+    """
+    lies = layout(a.shape, a.strides)
+    if lies is None or a.address % aligned and 0 not in a.shape:
+        rows, cols = a.shape
+        return contiguous(a)._replace(shape=a.shape, strides=(cols, 1)), max(cols, 1), 0
+    return (a, *lies)
 
 
 def contiguous(a: Array) -> Array:
@@ -149,7 +161,7 @@ def raw_stream(device: int) -> int:
 def stream(like: Array) -> int:
     """The handle of the current CUDA stream of the array's library; 0 is the default stream."""
     if like.kind == "torch":
-        return raw_stream(like.device)
+        return raw_stream(like.device or 0)
     if like.kind == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream().ptr
     torch = sys.modules.get("torch")

@@ -154,7 +154,7 @@ class _Kind:
     def __init__(self, n: int, device: Optional[int], shape: tuple, dtype: Any, b: _lib.Dense, c: _lib.Dense,
                  e: Optional[_lib.Epilogue]) -> None:
         self.n, self.device, self.shape, self.dtype = n, device, shape, dtype
-        self.inside = 0 if device is None else 3  # bits of an address inside a word that a kernel cannot use
+        self.inside = 0 if device is None else 3  # bits of C's address inside a word, which kernels do not write
         self.make = functools.partial(_Call, bytes(b), bytes(c), e and bytes(e))
         self.free: list = []  # arguments that no thread uses now
 
@@ -163,7 +163,7 @@ class _Kind:
         if out is None:
             out = b.new_empty(self.shape, dtype=self.dtype)
         at, to, over = b.data_ptr(), out.data_ptr(), 0 if bias is None else bias.data_ptr()
-        if (at | to | over) & self.inside:
+        if to & self.inside:
             return None
         try:
             call = self.free.pop()
@@ -192,7 +192,7 @@ class _Call:
         self.b, self.c = _lib.Dense.from_buffer_copy(b), _lib.Dense.from_buffer_copy(c)
         self.e = None if e is None else _lib.Epilogue.from_buffer_copy(e)
         self.at_b, self.at_c = ct.byref(self.b), ct.byref(self.c)
-        self.at_e = None if e is None else ct.byref(self.e)
+        self.at_e = None if self.e is None else ct.byref(self.e)
 
 
 class Plan:
@@ -226,7 +226,7 @@ class Plan:
         self._handle, self.nnz = _sparse.prepare(self.device, a, o, threshold, prune, keep_zeros)
         self._finalizer = weakref.finalize(self, _closed, self._handle)
         self._a = a
-        self._options = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
+        self._options: Dict[str, Any] = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
                              reproducible=reproducible, tune=tune, memory=memory, threshold=threshold, prune=prune,
                              keep_zeros=keep_zeros, variant=variant, quantise=quantise, split=split, uses=uses)
         rows, cols = (int(x) for x in a.shape)
@@ -235,7 +235,7 @@ class Plan:
         self._in, self._out = self.shape if right else self.shape[::-1]
         if self.nnz is None:
             self.nnz = self.info["nnz"]
-        self._t: Optional[Plan] = None
+        self._t: Any = None  # a Plan or a proxy
         self._kinds: Dict[tuple, _Kind] = {}
 
     @property
@@ -253,7 +253,8 @@ class Plan:
     def T(self) -> "Plan":
         """The plan of Aᵀ, which is prepared once, when it is asked for first."""
         if self._t is None:
-            t = Plan(self._a, self.device, **{**self._options, "transpose": not self._options["transpose"]})
+            options: Dict[str, Any] = {**self._options, "transpose": not self._options["transpose"]}
+            t = Plan(self._a, self.device, **options)
             t._t = weakref.proxy(self)
             if getattr(self, "_values", None) is not None:
                 t._set(self._values)
@@ -288,7 +289,7 @@ class Plan:
         ----------
         b : array
             B of K×n elements (n×K with right), or a vector of K. Memory of a CUDA device is used where it lies, unless
-            its rows and columns have gaps between elements, or it has 16 bits and begins inside a word of 4 bytes.
+            its rows and columns have gaps between elements.
         out : array, optional
             C, in the kind of memory that B is in.
         alpha, beta : float
@@ -322,16 +323,17 @@ class Plan:
                  dtype: Any) -> Any:
         if out is None and beta != 0:
             raise ValueError("beta needs out, to which it adds")
-        key = None
         if _arrays.is_torch(b) and (out is None or _arrays.is_torch(out)) and (bias is None or _arrays.is_torch(bias)):
-            key = (b.shape, b.stride(), b.dtype, b.device, dtype, activation)
+            key: tuple = (b.shape, b.stride(), b.dtype, b.device, dtype, activation)
             for t in (out, bias):
                 key += (None,) if t is None else (t.shape, t.stride(), t.dtype, t.device)
-            kind = self._kinds.get(key)
-            if kind is not None:
-                result = kind.again(f, self._handle, alpha, beta, b, out, bias)
+            known = self._kinds.get(key)
+            if known is not None:
+                result = known.again(f, self._handle, alpha, beta, b, out, bias)
                 if result is not None:
                     return result
+        else:
+            key = ()
         x = _arrays.view(b)
         vector = len(x.shape) == 1
         if vector:
@@ -357,7 +359,7 @@ class Plan:
             raise ValueError(f"shapes do not fit: out has shape {tuple(y.shape)}; want {shape}")
         if y.device != x.device:
             raise ValueError("out must be in the memory that B is in")
-        dc, z = self._dense(y)
+        dc, z = self._dense(y, written=True)
         e, keep = self._epilogue(bias, activation, x)
         call = _call
         if x.device is None:
@@ -367,7 +369,7 @@ class Plan:
             call(f, self._handle, _arrays.stream(x), n, alpha, ct.byref(db), beta, ct.byref(dc), e)
         if z.owner is not y.owner:
             _assign(y.owner, z.owner)
-        elif key is not None and call is _call and x.owner is b and (bias is None or keep[1].owner is bias):
+        elif key and call is _call and x.owner is b and (bias is None or keep[1].owner is bias):
             if len(self._kinds) >= 256:
                 self._kinds.clear()
             self._kinds[key] = _Kind(n, x.device, tuple(out.shape), out.dtype, db, dc, keep[0] if keep else None)
@@ -385,13 +387,10 @@ class Plan:
             raise ValueError(f"B is on cuda:{x.device}, and A on {self.device!r}: prepare A on 'cuda:{x.device}'")
 
     @staticmethod
-    def _dense(a: _arrays.Array) -> tuple:
+    def _dense(a: _arrays.Array, written: bool = False) -> tuple:
         """A matrix as the library takes it, and what owns its memory: a copy if it cannot be used as it lies."""
-        lies = _arrays.layout(a.shape, a.strides)
-        if lies is None or a.device is not None and a.address % 4 and 0 not in a.shape:
-            a = _arrays.contiguous(a)._replace(shape=a.shape, strides=(a.shape[1], 1))
-            lies = _arrays.layout(a.shape, a.strides)
-        return _lib.Dense(a.address, lies[0], a.type, lies[1]), a
+        a, ld, column_major = _arrays.lines(a, 4 if written and a.device is not None else 1)
+        return _lib.Dense(a.address, ld, a.type, column_major), a
 
     def _epilogue(self, bias: Any, activation: Optional[str], x: _arrays.Array) -> tuple:
         if bias is None and not ACTIVATIONS[activation]:
@@ -404,7 +403,7 @@ class Plan:
                 raise ValueError("the bias must be in the memory that B is in")
             if v.shape != (self._out,):
                 raise ValueError(f"shapes do not fit: the bias has shape {tuple(v.shape)}; want ({self._out},)")
-            if v.strides[0] != 1 and self._out > 1 or v.device is not None and v.address % 4:
+            if v.strides[0] != 1 and self._out > 1:
                 v = _arrays.contiguous(v)
             e.bias, e.bias_type, e.bias_of_rows = v.address, v.type, not self.right
         return ct.byref(e), (e, v)

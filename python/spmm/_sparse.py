@@ -62,7 +62,7 @@ def _of_torch(a: Any) -> tuple:
     if layout == "sparse_csc":
         return a.shape, a.ccol_indices(), a.row_indices(), a.values(), True
     if layout == "sparse_bsr":
-        import scipy.sparse
+        import scipy.sparse  # type: ignore[import]
         arrays = (x.detach().cpu().numpy() for x in (a.values(), a.col_indices(), a.crow_indices()))
         return _of_scipy(scipy.sparse.bsr_matrix(tuple(arrays), shape=tuple(a.shape)))
     raise TypeError(f"a matrix of layout {a.layout}: want sparse_csr, sparse_csc, sparse_coo, sparse_bsr or strided")
@@ -121,10 +121,7 @@ def _dense(device: Any, options: _lib.Options, handle: ct.c_uint64, a: Any, keep
     v = _arrays.view(a)
     if len(v.shape) != 2:
         raise ValueError(f"a matrix of shape {v.shape}: want two dimensions")
-    lies = _arrays.layout(v.shape, v.strides)
-    if lies is None:
-        v = _arrays.contiguous(v)
-        lies = _arrays.layout(v.shape, v.strides)
-    d = _lib.Dense(data=v.address, ld=lies[0], type=v.type, column_major=lies[1])
+    v, ld, column_major = _arrays.lines(v)
+    d = _lib.Dense(data=v.address, ld=ld, type=v.type, column_major=column_major)
     _lib.interruptible(_lib.plan_dense, device.handle, *v.shape, ct.byref(d), not keep_zeros, ct.byref(options),
                        ct.byref(handle))

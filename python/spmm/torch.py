@@ -40,7 +40,7 @@ class Pattern:
         if rows:
             options.update(right=True, transpose=True)
         self.plan = prepare(a, device, **options)
-        self._back: Optional[Plan] = None
+        self._back: Any = None  # the plan of the transpose, once it is needed
         self._set: Any = (weakref.ref(a.values()), a.values()._version)
         self._key = _register(self, self.shape, rows)
 
@@ -144,7 +144,7 @@ class _Multiply(torch.autograd.Function):
         _context(ctx, inputs, None)
         return _multiply(*inputs)
 
-    backward = staticmethod(_gradients)
+    backward = staticmethod(_gradients)  # type: ignore[assignment]
 
 
 class _Sample(torch.autograd.Function):
@@ -188,10 +188,11 @@ def _define() -> torch.library.Library:
         ops.impl(name, f, "CPU")
         ops.impl(name, f, "CUDA")
         if _compiles:
-            torch.library.register_fake(f"spmm::{name}", meta, lib=ops)
+            torch.library.register_fake(f"spmm::{name}", meta, lib=ops)  # type: ignore[attr-defined]
     if _compiles:
         back = functools.partial(_gradients, multiply=torch.ops.spmm.multiply, sampled=torch.ops.spmm.sampled)
-        torch.library.register_autograd("spmm::multiply", back, setup_context=_context, lib=ops)
+        register: Callable = torch.library.register_autograd  # type: ignore[attr-defined]
+        register("spmm::multiply", back, setup_context=_context, lib=ops)
     return ops
 
 
@@ -291,6 +292,9 @@ class SparseLinear(nn.Module):
         As for `spmm.prepare`.
     """
 
+    crow: torch.Tensor
+    col: torch.Tensor
+
     def __init__(self, weight: torch.Tensor, bias: Optional[torch.Tensor] = None, **options: Any) -> None:
         super().__init__()
         w = weight.detach()
@@ -321,7 +325,7 @@ class SparseLinear(nn.Module):
 
     def pattern(self) -> Pattern:
         """The pattern of W on the device of its values."""
-        v = self._parameters["values"]
+        v: Any = self._parameters["values"]
         made = (v.device, v.dtype)
         if self._pattern is None or self._made != made:
             self._pattern, self._made = Pattern(self.weight(), rows=True, **self._options), made
@@ -333,7 +337,7 @@ class SparseLinear(nn.Module):
         if _compiling():
             y = torch.ops.spmm.multiply(self.values, flat, self.bias, self._key, False)
         else:
-            parameters = self._parameters  # self.values takes longer
+            parameters: Any = self._parameters  # self.values takes longer
             y = mm(self.pattern(), parameters["values"], flat, parameters["bias"])
         return y if x.dim() == 2 else y.reshape(*x.shape[:-1], self.out_features)
 

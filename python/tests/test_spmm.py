@@ -180,7 +180,8 @@ def raw(ptr, idx, data, shape=(2, 3)):
     (ValueError, [0, 2, 2], [1, 1], "appears twice"), (ValueError, [1, 2, 2], [1, 1], "starts at 1"),
     (ValueError, np.array([0, 1, 2], np.int64), np.array([0, 1 + (1 << 32)], np.int64), "at most"),
     (ValueError, [0, 1], [0, 1], "want 3 offsets"), (ValueError, [0, 1, 2], [0], "an index for each value"),
-    (TypeError, [0, 1, 2], [0, np.nan], "indices of float64"), (TypeError, [0, np.nan, 2], [0, 1], "offsets of float64"),
+    (TypeError, [0, 1, 2], [0, np.nan], "indices of float64"),
+    (TypeError, [0, np.nan, 2], [0, 1], "offsets of float64"),
     (TypeError, [0, 1, 2], np.array([0, 1], np.int16), "int16"),
 ])
 def test_matrices_that_are_not_canonical(error, ptr, idx, words):
@@ -200,6 +201,49 @@ def test_2_31_entries():
         spmm.prepare(raw(np.array([0, n]), np.zeros(n, np.int32), np.zeros(n, np.float16), (1, 9)), "cpu")
     plan = spmm.prepare(random(40, 30), "cpu")
     assert (plan @ np.ones((30, 2), np.float32)).shape == (40, 2)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_tensors(order, dtype):
+    a, d = random(40, 30, dtype=np.float64 if dtype == "float64" else np.float32), spmm.open("cpu")
+    plan = spmm.prepare(a, d)
+    value, row, col = (rng.random(s).astype(dtype) for s in ((30, 8), (1, 8), (40, 1)))
+    b, c = spmm.Tensor(d, (30, 8), dtype, order).write(value), spmm.Tensor(d, (40, 8), "float64", order)
+    assert (b.read() == value).all() and b.dtype == dtype and b.shape == (30, 8)
+    want = a @ value.astype(np.float64)
+    spmm.run(plan, b, c)
+    assert np.abs(c.read() - want).max() < 1e-5
+    for bias in (row, col):
+        spmm.run(plan, b, c, alpha=-2, bias=spmm.Tensor(d, bias.shape, dtype).write(bias), activation="relu")
+        assert np.abs(c.read() - np.maximum(bias - 2 * want, 0)).max() < 1e-5
+    out = np.empty((8, 40)).T
+    assert c.read(out) is out
+    for bad in (lambda: b.write(value[1:]), lambda: b.write(value.astype(np.complex64)), lambda: c.read(value),
+                lambda: spmm.run(plan, c, b), lambda: spmm.Tensor(d, (-1, 2)), lambda: spmm.Tensor(d, (1, 2), order="K"),
+                lambda: spmm.run(plan, b, c, activation="tan")):
+        with pytest.raises((ValueError, TypeError)):
+            bad()
+    c.close()
+    with pytest.raises(spmm.Closed):
+        c.read()
+
+
+def test_sequence():
+    a, d = random(40, 40), spmm.open("cpu")
+    plan = spmm.prepare(a, d)
+    x = [spmm.Tensor(d, (40, 3)) for _ in range(3)]
+    s = spmm.Sequence(d).add(plan, x[0], x[1]).add(plan, x[1], x[2], beta=1, activation="relu")
+    del plan  # the sequence keeps it
+    for _ in range(3):
+        b, c = rng.random((40, 3)).astype(np.float32), rng.random((40, 3)).astype(np.float32)
+        x[0].write(b)
+        x[2].write(c)
+        s.run()
+        assert np.abs(x[2].read() - np.maximum(a @ (a @ b) + c, 0)).max() < 1e-4
+    s.close()
+    with pytest.raises(spmm.Closed):
+        s.run()
 
 
 def test_closed():
@@ -282,6 +326,25 @@ except spmm.Unavailable as e:
     print("/no/libcuda.so" in str(e))
 """)
     assert r.stdout == "True\n", r.stderr
+
+
+def test_faulthandler():
+    """Enabled after the library was loaded: the library's faults are errors, others print where Python was."""
+    r = child("""
+import ctypes, faulthandler, numpy, spmm
+from spmm import _lib
+d = spmm.open("cpu")
+faulthandler.enable()
+a = _lib.CSR(rows=1, cols=1, nnz=1, row_ptr=16, col_idx=16, values=16, row_ptr_type=_lib.I64, col_idx_type=_lib.I32,
+             type=_lib.F32)
+try:
+    _lib.check(_lib.plan_csr(d.handle, ctypes.byref(a), None, ctypes.byref(ctypes.c_uint64())))
+except spmm.Error as e:
+    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum(), flush=True)
+ctypes.string_at(0)
+""")
+    assert r.stdout == "3.0\n", r.stderr
+    assert r.returncode == -11 and "Segmentation fault" in r.stderr and "string_at" in r.stderr
 
 
 def test_keyboard_interrupt():

@@ -1,8 +1,11 @@
 /* Every function of spmm.h, and what it refuses, on the CPU. */
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,6 +192,36 @@ static void split(void)
 	OK(spmm_device_close(two));
 }
 
+static sigjmp_buf back;
+static void on_segv(int sig) { siglongjmp(back, sig); }
+
+/* Memory that nobody may read. */
+static void *nothing(void) { return mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+
+static void bad_pointers(spmm_device dev)
+{
+	spmm_csr a = matrix();
+	spmm_plan plan;
+	a.row_ptr = (void *)16;
+	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_DEFECT);
+	a.row_ptr = nothing();
+	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_DEFECT);
+}
+
+/* Faults of the library are errors, also after the program has installed a handler, which gets those of the program. */
+static void faults(spmm_device dev)
+{
+	bad_pointers(dev);
+	CHECK(signal(SIGSEGV, on_segv) != SIG_ERR);
+	bad_pointers(dev);
+	volatile int *p = nothing();
+	if (!sigsetjmp(back, 1))
+		exit(*p);
+	bad_pointers(dev);
+	CHECK(signal(SIGSEGV, SIG_DFL) != SIG_ERR);
+	bad_pointers(dev);
+}
+
 static void in_child(spmm_device dev)
 {
 	pid_t child = fork();
@@ -219,6 +252,7 @@ int main(void)
 	products(dev);
 	matrices(dev);
 	split();
+	faults(dev);
 	in_child(dev);
 	spmm_cancel();
 	products(dev);
