@@ -5,6 +5,7 @@
 #   make bench      measure the standard set on every device of this machine, and compare with the last time
 #   make figures    write the tables and pictures of measurements into the documents, from bench/results
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
+#   make npm        bin/npm: the library for JavaScript, an npm package
 #   make site       bin/site: the documents and that page
 #   make test       install what the tests need and run them (no GPU is needed)
 #   make test-all   these and what takes longer: every case on every driver, the race detector, other compilers
@@ -63,6 +64,11 @@ build:
 .PHONY: web
 web:
 	$(GO) run ./cmd/spmmweb/build -o bin/web
+
+.PHONY: npm
+npm:
+	rm -rf bin/npm
+	$(GO) run ./cmd/spmmnpm/build -o bin/npm $(if $(VERSION),-version '$(VERSION)')
 
 # The documents as web pages, with that page in run.
 .PHONY: site
@@ -263,7 +269,7 @@ test-%: test-needs
 
 # What building and testing need beyond Go. The runs set up drivers and a browser themselves.
 test-needs:
-	tools/needs
+	tools/needs node
 
 # Some tests of all packages, without drivers, in a minute.
 SLOW := ^Test(Manifests|ExactProblems|ExpectedIsExact|Mutations|Outside|Readme|ContractFindsMistakes|Platforms|Choice|DenseIsChosen|Contract|Driver|EpilogueOfBlocks|NoMachinePaths|ManyLaunches|Page)$$|^TestGenerate|^TestScripts$$/^conform$$

@@ -41,7 +41,6 @@ func build(root, out, version string) error {
 	for to, from := range map[string]string{
 		"index.js":     filepath.Join(written, "index.js"),
 		"index.d.ts":   filepath.Join(written, "index.d.ts"),
-		"crypto.js":    filepath.Join(written, "crypto.js"),
 		"package.json": filepath.Join(written, "package.json"),
 		"README.md":    filepath.Join(written, "README.md"),
 		"LICENSE":      filepath.Join(root, "LICENSE"),

@@ -1,4 +1,4 @@
-/** A sparse matrix in compressed rows: row i has colIdx and values at rowPtr[i] to rowPtr[i+1], its columns ascending. */
+/** A sparse matrix in compressed rows: row i has colIdx and values at rowPtr[i] to rowPtr[i+1]. Its columns ascend. */
 export interface CSR {
 	rows: number;
 	cols: number;

@@ -1,7 +1,5 @@
 // spmm for JavaScript: the classes, over the functions of spmm.wasm (main.go).
 
-import "./crypto.js";
-import "./wasm_exec.js";
 import "./webgpu.js";
 
 const integers = (a, name) => {
@@ -19,10 +17,13 @@ const count = (n, name) => {
 	throw new RangeError(`${name} ${n}: want an integer from 0 to 2³¹−1`);
 };
 
+// node imports a module of Node's; bundlers for browsers do not look for it.
+const node = (name) => import(/* @vite-ignore */ "node:" + name);
+
 // bytes returns the program: over the network in a browser, from its file elsewhere.
 const bytes = async () => {
 	const url = new URL("./spmm.wasm", import.meta.url);
-	if (url.protocol === "file:") return (await import("node:fs/promises")).readFile(url);
+	if (url.protocol === "file:") return (await node("fs/promises")).readFile(url);
 	const answer = await fetch(url);
 	if (!answer.ok) throw new Error(`${url}: ${answer.status} ${answer.statusText}`);
 	return answer.arrayBuffer();
@@ -31,6 +32,8 @@ const bytes = async () => {
 // start runs the program once, and returns its functions.
 let started;
 const start = () => started ??= (async () => {
+	globalThis.crypto ??= (await node("crypto")).webcrypto; // Node 18
+	await import("./wasm_exec.js");
 	const go = new globalThis.Go();
 	const { instance } = await WebAssembly.instantiate(await bytes(), go.importObject);
 	return new Promise((resolve, reject) => {
