@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import sys
 from typing import Any, Dict, List
 
@@ -12,11 +13,14 @@ import torch
 
 def environment(device: str, note: str) -> Dict[str, Any]:
     """Where and when, and by which command."""
-    name, driver = "CPU", ""
+    name, driver, arguments = "CPU", "", sys.argv[1:]
+    if "--out" in arguments:  # a path of the machine
+        at = arguments.index("--out")
+        del arguments[at:at + 2]
     if device != "cpu":
         name, driver = torch.cuda.get_device_name(device), f"CUDA {torch.version.cuda}"
     return {"start": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "command": ["python3", *sys.argv], "note": f"PyTorch {torch.__version__}; {note}",
+            "command": ["python3", os.path.basename(sys.argv[0]), *arguments], "note": f"PyTorch {torch.__version__}; {note}",
             "devices": [{"backend": device, "name": name, "driver": driver}]}
 
 
