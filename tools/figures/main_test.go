@@ -82,6 +82,8 @@ func TestTables(t *testing.T) {
 		"numbers": {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "^[a-d]$", "values": ["ms", "rate"], "best": {"ms": "least"}}]}`,
 			"|  | ms | rate |\n| --- | --- | --- |\n| a | 12.3 | 7 |\n| b | **3** | 1234 |\n| c |  | 5 |\n\n" +
 				"*A GPU (1), 2026-11-27: [e](../bench/results/e.json), `python3 a.py`; small.*\n"},
+		"bare": {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "a", "values": ["ms"], "bare": true}]}`,
+			"|  | ms |\n| --- | --- |\n| a | 12.3 |\n"},
 		"summary": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [32]}]}]}`,
 			"| A | compared with | columns of B | times as fast (geometric mean) | least |\n| --- | --- | --- | --- | --- |\n| A | p | 32 | 0.90 | 0.90 |\n"},
 	} {
