@@ -101,11 +101,17 @@ uninstall:
 
 # The C library (capi/spmm.h), for pkg-config and CMake too; and the Python package, whose wheel has it inside.
 CAPI_LINK := -Wl,--gc-sections -Wl,--version-script=$(CURDIR)/capi/spmm.map -Wl,-soname,libspmm.so.1
-.PHONY: capi install-capi wheel test-capi test-python
+.PHONY: capi windows-capi install-capi wheel test-capi test-python
 capi:
 	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
 		-o bin/capi/libspmm.so ./capi
 	rm -f bin/capi/libspmm.h && cp capi/spmm.h bin/capi
+# For the CPU, Vulkan and WebGPU on Windows: it is linked, and no test runs it.
+windows-capi:
+	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw \
+		$(GO) build -tags webgpu -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags=-static-libgcc' \
+			-o bin/capi/windows/spmm.dll ./capi
+	rm -f bin/capi/windows/spmm.h && cp capi/spmm.h bin/capi/windows
 install-capi: capi
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include capi/spmm.h
 	install -D -m 755 bin/capi/libspmm.so $(DESTDIR)$(PREFIX)/lib/libspmm.so.1
@@ -239,7 +245,7 @@ coverage:
 # Every package and test on the systems of its users: PLATFORMS, without cgo. (make test checks only their types.)
 PLATFORMS := windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm
 .PHONY: cross
-cross: $(PLATFORMS) windows-webgpu
+cross: $(PLATFORMS) windows-webgpu windows-capi
 .PHONY: $(PLATFORMS)
 $(PLATFORMS): export CGO_ENABLED = 0
 $(PLATFORMS):

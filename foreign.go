@@ -12,9 +12,9 @@ import (
 )
 
 // TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by
-// PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4, or of 2 for 16-bit elements that are only read; ld is the leading dimension, the elements from the
-// start of a row (of a column, if colMajor) to the next. CUDA devices take such memory; the error of any other is
-// ErrUnsupported.
+// PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4, or of 2 for 16-bit elements that are only read; ld is
+// the leading dimension, the elements from the start of a row (of a column, if colMajor) to the next. CUDA devices take
+// such memory; the error of any other is ErrUnsupported.
 //
 // Nothing is copied where ptr is a multiple of 16, ld one of 8, and ld elements of the last row (column) are allocated
 // too, which are read and may hold anything; row-major tensors of A's type as B and of float32 as C are then multiplied

@@ -1,15 +1,28 @@
 /* The functions of spmm.h: each refuses to enter Go's runtime in a forked child, where it has no threads and would
  * wait for ever, and calls its Go function. Also the message of each thread's last error. A library that is opened
  * at run time gets little of the C library's thread-local memory, so the message is behind a key. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "_cgo_export.h"
 
 enum { MOST = 4096 }; /* bytes of a message */
 
-static pthread_key_t key;
 static volatile int forked;
+
+#ifdef _WIN32
+#include <windows.h>
+#define EXPORT __declspec(dllexport)
+
+static DWORD key;
+
+__attribute__((constructor)) static void load(void) { key = FlsAlloc(free); }
+static void *kept(void) { return FlsGetValue(key); }
+static void keep(void *p) { FlsSetValue(key, p); }
+#else
+#include <pthread.h>
+#define EXPORT
+
+static pthread_key_t key;
 
 static void in_child(void) { forked = 1; }
 
@@ -18,15 +31,18 @@ __attribute__((constructor)) static void load(void)
 	pthread_key_create(&key, free);
 	pthread_atfork(NULL, NULL, in_child);
 }
+static void *kept(void) { return pthread_getspecific(key); }
+static void keep(void *p) { pthread_setspecific(key, p); }
+#endif
 
 void spmm_keep_error(const char *text, size_t n)
 {
-	char *last = pthread_getspecific(key);
+	char *last = kept();
 	if (!last) {
 		last = malloc(MOST);
 		if (!last)
 			return;
-		pthread_setspecific(key, last);
+		keep(last);
 	}
 	if (n > MOST - 1)
 		n = MOST - 1;
@@ -34,13 +50,13 @@ void spmm_keep_error(const char *text, size_t n)
 	last[n] = 0;
 }
 
-const char *spmm_last_error(void)
+EXPORT const char *spmm_last_error(void)
 {
-	const char *last = pthread_getspecific(key);
+	const char *last = kept();
 	return last ? last : "";
 }
 
-int spmm_abi(void) { return SPMM_ABI; }
+EXPORT int spmm_abi(void) { return SPMM_ABI; }
 
 static int refused(void)
 {
@@ -51,20 +67,20 @@ static int refused(void)
 	return forked;
 }
 
-void spmm_cancel(void)
+EXPORT void spmm_cancel(void)
 {
 	if (!refused())
 		go_cancel();
 }
 
 #define BRIEF(name, params, go, args)                           \
-	spmm_status name params                                 \
+	EXPORT spmm_status name params                          \
 	{                                                       \
 		return refused() ? SPMM_FORKED : (spmm_status)go args; \
 	}
 /* The guard takes longer than a call that only submits may. */
 #define ENTRY(name, params, go, args)                           \
-	spmm_status name params                                 \
+	EXPORT spmm_status name params                          \
 	{                                                       \
 		spmm_guard();                                   \
 		return refused() ? SPMM_FORKED : (spmm_status)go args; \

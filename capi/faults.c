@@ -1,7 +1,7 @@
 /* Faults of memory accesses: those of Go code are Go's, which makes errors of them, those of other code the program's.
  * Go installs its handlers when the library is loaded, and passes on what is not its own to the handlers before. A
- * handler that the program installs later, as Python's faulthandler does, would take Go's faults, so spmm_guard puts one
- * in front of it that tells them apart. */
+ * handler that the program installs later, as Python's faulthandler does, would take Go's faults. So spmm_guard puts
+ * one in front of it that tells them apart. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>

@@ -296,8 +296,8 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// Sampled products that are enqueued are in order with the program's work in the stream, staged or not, and memory of the
-// program's is read.
+// Sampled products that are enqueued are in order with the program's work in the stream, staged or not, and memory of
+// the program's is read.
 func TestEnqueueSample(t *testing.T) {
 	if backendtest.Require(t, driver(t)) == nil {
 		return

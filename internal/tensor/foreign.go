@@ -25,8 +25,8 @@ type foreign struct {
 // apart. Close does not free the memory.
 //
 // Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is
-// there for ld elements of the last row (column) too; else it goes through kernel densecopy. A tensor of 16-bit elements
-// at an odd multiple of 2 is read by kernels alone, see Odd.
+// there for ld elements of the last row (column) too; else it goes through kernel densecopy. A tensor of 16-bit
+// elements at an odd multiple of 2 is read by kernels alone, see Odd.
 func Over(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
 	t, err := tensorOver(d, s.Whole(), address, ld)
 	if err != nil {

@@ -225,6 +225,10 @@ def mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor, bias: Optional[t
     """
     if _compiling():
         return torch.ops.spmm.multiply(values, b, bias, pattern._key, False)
+    return _mm(pattern, values, b, bias)
+
+
+def _mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor]) -> torch.Tensor:
     if not (torch.is_grad_enabled() and (values.requires_grad or b.requires_grad or
                                          bias is not None and bias.requires_grad)):
         return pattern.product(values, b, bias)
@@ -338,7 +342,7 @@ class SparseLinear(nn.Module):
             y = torch.ops.spmm.multiply(self.values, flat, self.bias, self._key, False)
         else:
             parameters: Any = self._parameters  # self.values takes longer
-            y = mm(self.pattern(), parameters["values"], flat, parameters["bias"])
+            y = _mm(self.pattern(), parameters["values"], flat, parameters["bias"])
         return y if x.dim() == 2 else y.reshape(*x.shape[:-1], self.out_features)
 
     def __getstate__(self) -> Dict[str, Any]:

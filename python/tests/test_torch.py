@@ -118,6 +118,17 @@ def test_copies_of_layers_are_apart():
         copy.deepcopy(plan)
 
 
+def test_safetensors(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    net, x = torch.nn.Sequential(torch.nn.Linear(16, 24), torch.nn.Linear(24, 8)), torch.rand(3, 16)
+    other = copy.deepcopy(net)
+    st.sparsify(net, "2:4")
+    st.sparsify(other, 0.9)
+    safetensors.save_file(net.state_dict(), tmp_path / "net.safetensors")
+    other.load_state_dict(safetensors.load_file(tmp_path / "net.safetensors"))
+    assert torch.equal(other(x), net(x))
+
+
 def test_known_products_see_what_changes():
     """Products that take the short way, because one like them came before."""
     a = random(40, 30)
