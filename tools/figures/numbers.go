@@ -21,7 +21,7 @@ type numbers struct {
 	Bare   bool              `json:"bare"`   // without a line that says where they come from
 }
 
-// measured is what python/examples/report.py writes.
+// measured has the fields of a file that python/examples/report.py writes.
 type measured struct {
 	Environment benchmark.Environment `json:"environment"`
 	Rows        []struct {
