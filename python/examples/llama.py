@@ -177,12 +177,24 @@ def prepare(model: nn.Module) -> float:
     return time.perf_counter() - start
 
 
+class Rows(nn.Module):
+    """A linear layer by two axes: with three, PyTorch's 2:4 weights refuse some batches."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+
+
 def semi_structured(model: nn.Module) -> nn.Module:
     """The pruned network with weights in PyTorch's 2:4 format."""
     new = copy.deepcopy(model)
-    for layer in new.model.layers.modules():
-        if type(layer) is nn.Linear:
-            layer.weight = nn.Parameter(torch.sparse.to_sparse_semi_structured(layer.weight), requires_grad=False)
+    for name, layer in [x for x in new.model.layers.named_modules() if type(x[1]) is nn.Linear]:
+        layer.weight = nn.Parameter(torch.sparse.to_sparse_semi_structured(layer.weight), requires_grad=False)
+        parent, _, last = name.rpartition(".")
+        setattr(new.model.layers.get_submodule(parent), last, Rows(layer))
     return new
 
 
