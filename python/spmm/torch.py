@@ -41,30 +41,32 @@ class Pattern:
             options.update(right=True, transpose=True)
         self.plan = prepare(a, device, **options)
         self._back: Any = None  # the plan of the transpose, once it is needed
-        self._set: Any = (weakref.ref(a.values()), a.values()._version)
+        self._has: list = [(weakref.ref(a.values()), a.values()._version), (_none, 0)]  # the plans' values
         self._key = _register(self, self.shape, rows)
 
     def pattern(self) -> "Pattern":
         """Itself; a layer has this method too."""
         return self
 
-    def set(self, values: torch.Tensor) -> None:
-        """Makes these the matrix's values, unless they are."""
-        was, version = self._set
-        if was() is values and version == values._version and not _captured(values):
-            return
-        for plan in (self.plan, self._back):
-            if plan is not None:
-                plan._set(values)  # which keeps no reference to memory that may be a graph's
-        self._set = (weakref.ref(values), values._version)
+    def set(self, values: torch.Tensor, transpose: bool = False) -> Plan:
+        """Makes these the values of the matrix or its transpose, unless they are, and returns its plan."""
+        if transpose and self._back is None:
+            self._back = self.plan.T
+        plan = self._back if transpose else self.plan
+        was, version = self._has[transpose]
+        if was() is not values or version != values._version or _captured(values):
+            plan._set(values)  # which keeps no reference to memory that may be a graph's
+            self._has[transpose] = (weakref.ref(values), values._version)
+        return plan
+
+    def forget(self) -> None:
+        """Has the next products set their values, even those that look unchanged: for what wrote them by .data."""
+        self._has = [(_none, 0), (_none, 0)]
 
     def product(self, values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor] = None,
                 transpose: bool = False) -> torch.Tensor:
         """A·B with these values, or Aᵀ·B; B·Aᵀ or B·A by rows."""
-        if transpose and self._back is None:
-            self._back, self._set = self.plan.T, (_none, 0)
-        self.set(values)
-        plan = self._back if transpose else self.plan
+        plan = self.set(values, transpose)
         return plan._product(_lib.plan_enqueue, b, None, 1.0, 0.0, bias, None, None)
 
     def sampled(self, g: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -233,7 +235,7 @@ def _mm(pattern: Pattern, values: torch.Tensor, b: torch.Tensor, bias: Optional[
                                          bias is not None and bias.requires_grad)):
         return pattern.product(values, b, bias)
     if values.requires_grad:  # training may write them by .data, which counts no version
-        pattern._set = (_none, 0)
+        pattern.forget()
     return _Multiply.apply(values, b, bias, pattern._key, False)
 
 
