@@ -5,6 +5,7 @@
 #   make bench      measure the standard set on every device of this machine, and compare with the last time
 #   make figures    write the tables and pictures of measurements into the documents, from bench/results
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
+#   make npm        bin/npm: the library for JavaScript, an npm package
 #   make site       bin/site: the documents and that page
 #   make test       install what the tests need and run them (no GPU is needed)
 #   make test-all   these and what takes longer: every case on every driver, the race detector, other compilers
@@ -18,6 +19,7 @@
 #   make capi       bin/capi: libspmm, the C library, with its header; make install-capi puts it below PREFIX
 #   make wheel      bin/wheel: the Python package, with that library inside
 #   make test-capi test-python   C and C++ programs with that library; the Python package
+#   make test-gorgonia   formats/gorgonia, a module of its own
 #   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
 #   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
 #   make fuzz       every fuzz target, FUZZTIME each
@@ -62,6 +64,11 @@ build:
 .PHONY: web
 web:
 	$(GO) run ./cmd/spmmweb/build -o bin/web
+
+.PHONY: npm
+npm:
+	rm -rf bin/npm
+	$(GO) run ./cmd/spmmnpm/build -o bin/npm $(if $(VERSION),-version '$(VERSION)')
 
 # The documents as web pages, with that page in run.
 .PHONY: site
@@ -129,6 +136,11 @@ test-python: wheel
 	python3 -m zipfile -e bin/wheel/*.whl \
 		$$(bin/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 	cd bin/venv && bin/python -m pytest -q -p no:cacheprovider $(CURDIR)/python/tests
+
+.PHONY: test-gorgonia
+test-gorgonia:
+	$(GO) -C formats/gorgonia vet ./...
+	$(GO) -C formats/gorgonia test ./...
 
 # An archive of what install installs, with licences; a bill of materials; the page; the sources. The same commit gives
 # the same archives but for what the C compiler and Go's version decide. On another machine of another architecture too,
@@ -257,13 +269,13 @@ test: test-needs
 test-all: test-needs
 	tools/needs mpirun.mpich python3-torch
 	$(TESTS) -lint -set all
-	$(MAKE) --no-print-directory test-capi test-python
+	$(MAKE) --no-print-directory test-capi test-python test-gorgonia
 test-%: test-needs
 	$(TESTS) $*
 
 # What building and testing need beyond Go. The runs set up drivers and a browser themselves.
 test-needs:
-	tools/needs
+	tools/needs node
 
 # Some tests of all packages, without drivers, in a minute.
 SLOW := ^Test(Manifests|ExactProblems|ExpectedIsExact|Mutations|Outside|Readme|ContractFindsMistakes|Platforms|Choice|DenseIsChosen|Contract|Driver|EpilogueOfBlocks|NoMachinePaths|ManyLaunches|Page)$$|^TestGenerate|^TestScripts$$/^conform$$

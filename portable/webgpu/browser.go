@@ -58,10 +58,11 @@ var errNoAdapter = fmt.Errorf("webgpu: this browser has WebGPU and shows no GPU:
 
 // adapters lists the one that the browser prefers; it shows no others.
 func adapters() ([]adapter, error) {
-	gpu := js.Global().Get("navigator").Get("gpu")
-	if !gpu.Truthy() {
+	navigator := js.Global().Get("navigator") // Node before version 21 has none
+	if !navigator.Truthy() || !navigator.Get("gpu").Truthy() {
 		return nil, errNoWebGPU
 	}
+	gpu := navigator.Get("gpu")
 	a := promised(gpu.Call("requestAdapter", map[string]any{"powerPreference": "high-performance"}))
 	if !a.Truthy() {
 		return nil, errNoAdapter

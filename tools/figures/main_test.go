@@ -40,12 +40,17 @@ const aReport = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z",
 {"matrix": "gen:uniform,rows=9,density=0.5", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto",
  "mode": "fast", "way": "apart", "chosen": "csr", "median_us": 7}]}`
 
+const anExample = `{"version": 1, "environment": {"start": "2026-11-27T00:00:00Z", "command": ["python3", "a.py"],
+"note": "small", "devices": [{"backend": "cuda:0", "name": "A GPU", "driver": "1"}]},
+"rows": [{"label": "a", "values": {"ms": 12.345, "rate": 7}}, {"label": "b", "values": {"ms": 3, "rate": 1234.5}},
+{"label": "c", "values": {"rate": 5}}, {"label": "d", "values": {"other": 1}}, {"label": "z", "values": {"ms": 1}}]}`
+
 // tree makes one of a report r, a list of figures and a document.
 func tree(t *testing.T, list, document string) string {
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"README.md": "", "docs/a.md": document, "docs/pictures/README": "", "bench/figures.json": list,
-		"bench/results/r.json": aReport,
+		"bench/results/r.json": aReport, "bench/results/e.json": anExample,
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -74,6 +79,11 @@ func TestTables(t *testing.T) {
 		"products": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [8]}]}]}`,
 			"| A | type | columns of B | spmm | other | the fastest other | times faster |\n" +
 				"| --- | --- | --- | --- | --- | --- | --- |\n| A | f32 | 8 | 5 | 20 | p | 4.0 |\n"},
+		"numbers": {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "^[a-d]$", "values": ["ms", "rate"], "best": {"ms": "least"}}]}`,
+			"|  | ms | rate |\n| --- | --- | --- |\n| a | 12.3 | 7 |\n| b | **3** | 1234 |\n| c |  | 5 |\n\n" +
+				"*A GPU (1), 2026-11-27: [e](../bench/results/e.json), `python3 a.py`; small.*\n"},
+		"bare": {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "a", "values": ["ms"], "bare": true}]}`,
+			"|  | ms |\n| --- | --- |\n| a | 12.3 |\n"},
 		"summary": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [32]}]}]}`,
 			"| A | compared with | columns of B | times as fast (geometric mean) | least |\n| --- | --- | --- | --- | --- |\n| A | p | 32 | 0.90 | 0.90 |\n"},
 	} {
@@ -103,8 +113,12 @@ func TestRefused(t *testing.T) {
 		"no dimension": {`{"tables": [{"name": "x", "kind": "times", "across": "z", "reports": ["r"]}]}`, here, `across "z"`},
 		"no pattern": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "by": "("}]}`, here,
 			"missing closing )"},
-		"twice":   {`{"tables": [` + x + "," + x + `]}`, here, "two tables have the name x"},
-		"unknown": {`{"charts": []}`, here, "unknown field"},
+		"no row":      {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "y"}]}`, here, "no row is taken"},
+		"two reports": {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e", "r"]}]}`, here, "want one"},
+		"no rows":     {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "("}]}`, here, "missing closing )"},
+		"no example":  {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["none"]}]}`, here, "none.json"},
+		"twice":       {`{"tables": [` + x + "," + x + `]}`, here, "two tables have the name x"},
+		"unknown":     {`{"charts": []}`, here, "unknown field"},
 		"no product": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "reports": ["r"], "matrix": "uniform"}]}]}`, here,
 			`line "A": no result is taken`},
 		"no line": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "reports": ["r"], "columns": [1]}]}]}`, here,

@@ -17,13 +17,15 @@ import (
 type table struct {
 	Name string `json:"name"`
 	// Kind is times, ratios (how many times as fast as the fastest peer), asked (asked times over measured ones), summary
-	// (a row for each of Lines, with ratios) or products (a row for each product of Lines, with times).
+	// (a row for each of Lines, with ratios), products (a row for each product of Lines, with times) or numbers (those of
+	// an example, by Rows and Values).
 	Kind    string   `json:"kind"`
 	Reports []string `json:"reports"`
 	filter
 	Across  string `json:"across"`  // times: the dimension that has columns, N if empty
 	Kernels bool   `json:"kernels"` // times: say which format was taken
 	Lines   []line `json:"lines"`   // summary
+	numbers
 }
 
 // filter takes results. What is empty takes all.
@@ -60,9 +62,12 @@ func (f filter) takes() (func(c benchmark.Case) bool, error) {
 
 // markdown is the table with where it comes from behind it.
 func (t table) markdown(rs reports) (string, error) {
-	if t.Kind == "summary" || t.Kind == "products" {
+	switch t.Kind {
+	case "summary", "products":
 		rows, err := t.lines(rs)
 		return text(rows), err
+	case "numbers":
+		return t.numbers.markdown(rs, t.Reports)
 	}
 	r, err := rs.merged(t.Reports)
 	if err != nil {
@@ -81,7 +86,7 @@ func (t table) markdown(rs reports) (string, error) {
 	case "ratios":
 		rows = ratios(ours(r, takes))
 	default:
-		err = fmt.Errorf("kind %q: want times, ratios, asked, summary or products", t.Kind)
+		err = fmt.Errorf("kind %q: want times, ratios, asked, summary, products or numbers", t.Kind)
 	}
 	if err == nil && len(rows) < 2 {
 		err = fmt.Errorf("no result is taken")

@@ -124,11 +124,11 @@ var table = []*run{
 	},
 	{
 		name: "host", set: setTest, config: native,
-		packages: []string{"./cmd/spmmweb", "./cmd/spmmrun", "./conformance", "./backend/cuda/internal/faketest",
-			"./internal/choose", "./internal/many", ".", "./tools/shadergen", "./..."},
+		packages: []string{"./cmd/spmmweb", "./cmd/spmmnpm", "./cmd/spmmrun", "./conformance",
+			"./backend/cuda/internal/faketest", "./internal/choose", "./internal/many", ".", "./tools/shadergen", "./..."},
 		cached: true,
-		again:  []string{"./cmd/spmmweb", "./backend/all", "./internal/archtest", "./tools/..."},
-		env:    []string{"SPMM_REQUIRE=cpu", "SPMM_REQUIRE_BROWSER=1", "SPMM_REQUIRE_MPI=openmpi"},
+		again:  []string{"./cmd/spmmweb", "./cmd/spmmnpm", "./backend/all", "./internal/archtest", "./tools/..."},
+		env:    []string{"SPMM_REQUIRE=cpu", "SPMM_REQUIRE_BROWSER=1", "SPMM_REQUIRE_NODE=1", "SPMM_REQUIRE_MPI=openmpi"},
 	},
 	{
 		name: "soft", set: setTest, config: native, driver: matrices,
