@@ -171,18 +171,18 @@ __device__ __forceinline__ void by_columns(const u32 *b, u32 *q, const Params &p
     Mine me(p);
     u32 kept[KEEP][16], blocks = (p.k + DEPTH - 1) / DEPTH,
         turns = (blocks + CLUSTER * BLOCKS - 1) / (CLUSTER * BLOCKS);
-    Seen seen = {0, 0, 0xffffffffu};
+    Seen seen;
     me.fetch(kept, b, 0, p);
 #pragma unroll
-    for (int i = 0; i < KEEP * 16; i++) see(seen, kept[i / 16][i % 16]);
+    for (int i = 0; i < KEEP * 16; i++) seen.see(kept[i / 16][i % 16]);
     for (u32 t = KEEP; t < turns; t++) {
         u32 x[1][16];
         me.fetch(x, b, t, p);
 #pragma unroll
-        for (int i = 0; i < 16; i++) see(seen, x[0][i]);
+        for (int i = 0; i < 16; i++) seen.see(x[0][i]);
     }
     launches_before();
-    u32 r = join_cluster(range_of(seen), me.column);
+    u32 r = join_cluster(seen.range(), me.column);
     if (blockIdx.x == 0 && threadIdx.x < COLS && me.j < p.ldq) q[me.j] = r;
     int l = unit(r, p.bits);
     float scale, more;
