@@ -1,6 +1,6 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
 // quantised (rfx.go).
-// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has four columns. With TEAMS a whole CTA
+// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has LANE columns. With TEAMS a whole CTA
 // computes a segment. Segments leave 128-bit partial sums in the workspace, which phase 1 adds; with TEAMS those that
 // are whole rows go to C.
 // Data movement: A's integers and rows of B straight from memory to registers.
@@ -14,6 +14,7 @@
 typedef long long i64;
 
 #define ALL 0xffffffffu
+#define CTAS (BITS == 15 ? 6 : BITS == 23 ? 8 : BITS == 31 ? 7 : 4) // on a multiprocessor: what registers allow
 
 // Sums of products, in 64 bits: a row's integers, or halves of them (SPLIT bits), by place.
 #if BITS == 31
@@ -27,14 +28,20 @@ typedef long long i64;
 #define SPLIT 0
 #endif
 
+// LANE is the columns of a lane; Columns is them in a row of q; Ints is the integers of four entries.
 #if BITS == 15
-typedef uint2 Quad; // four columns of a row of q, or four entries' integers
+#define LANE 8
+typedef uint4 Columns;
+typedef uint2 Ints;
 #elif BITS == 47
-struct Quad {
-    uint4 lo, hi; // of columns: lower and upper halves; of entries: each one's halves side by side
+#define LANE 4
+struct Columns {
+    uint4 lo, hi; // lower and upper halves; of entries: each one's halves side by side
 };
+typedef Columns Ints;
 #else
-typedef uint4 Quad;
+#define LANE 4
+typedef uint4 Columns, Ints;
 #endif
 
 // load_if returns the vector at b, or anything. (It is predicated by hand, as load of load.cuh is, which returns zeros
@@ -47,24 +54,14 @@ __device__ __forceinline__ uint4 load_if(const uint4 *b, bool in) {
                  : "l"(b), "r"((u32)in));
     return x;
 }
-__device__ __forceinline__ uint2 load_if(const uint2 *b, bool in) {
-    uint2 x;
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"
-                 "@in ld.global.nc.v2.u32 {%0, %1}, [%2];}"
-                 : "=r"(x.x), "=r"(x.y)
-                 : "l"(b), "r"((u32)in));
-    return x;
-}
 
-// fetch returns the lane's quad of a row of q, or anything. `first` is that of row 0, and rows are `pitch` bytes apart.
+// fetch returns the lane's columns of a row of q, or anything. `first` is that of row 0, and rows are `pitch` bytes apart.
 // (The address is computed by name: the compiler would add its parts in four instructions.)
-__device__ __forceinline__ Quad fetch(const char *first, u32 row, u32 pitch, bool in) {
+__device__ __forceinline__ Columns fetch(const char *first, u32 row, u32 pitch, bool in) {
     const char *at;
     asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(pitch), "l"(first));
-#if BITS == 15
-    return load_if((const uint2 *)at, in);
-#elif BITS == 47
-    Quad v;
+#if BITS == 47
+    Columns v;
     v.lo = load_if((const uint4 *)at, in);
     v.hi = load_if((const uint4 *)(at + pitch / 2), in);
     return v;
@@ -84,32 +81,44 @@ __device__ __forceinline__ void mad(i64 &sum, int a, int b) {
 #define NARROW 64 // times four entries, whose sums with bytes of A fit 32 bits: 256·2^15·255 < 2^31
 
 // dp2 adds products of two integers and bytes of A: the lower ones, which have no sign, or the upper ones.
-__device__ __forceinline__ void dp2(int (&sum)[2], u32 b, u32 bytes) {
+__device__ __forceinline__ void dp2(int (&sum)[3], u32 b, u32 bytes) {
     asm("dp2a.lo.s32.u32 %0, %1, %2, %0;" : "+r"(sum[0]) : "r"(b), "r"(bytes));
     asm("dp2a.hi.s32.s32 %0, %1, %2, %0;" : "+r"(sum[1]) : "r"(b), "r"(bytes));
 }
 
 // accumulate adds the products of four entries and the columns in b.
-__device__ __forceinline__ void accumulate(int (&sum)[4][2], const Quad &a, const bool (&in)[4], const Quad (&b)[4]) {
+__device__ __forceinline__ void accumulate(int (&sum)[LANE][3], const Ints &a, const bool (&in)[4],
+                                           const Columns (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
         u32 pair = (i == 0 ? a.x : a.y) & ((in[i] ? 0xffffu : 0) | (in[i + 1] ? 0xffff0000u : 0));
         u32 bytes = __byte_perm(pair, 0, 0x3120);
-        dp2(sum[0], __byte_perm(b[i].x, b[i + 1].x, 0x5410), bytes);
-        dp2(sum[1], __byte_perm(b[i].x, b[i + 1].x, 0x7632), bytes);
-        dp2(sum[2], __byte_perm(b[i].y, b[i + 1].y, 0x5410), bytes);
-        dp2(sum[3], __byte_perm(b[i].y, b[i + 1].y, 0x7632), bytes);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            u32 x = word(b[i], j), y = word(b[i + 1], j);
+            dp2(sum[2 * j], __byte_perm(x, y, 0x5410), bytes);
+            dp2(sum[2 * j + 1], __byte_perm(x, y, 0x7632), bytes);
+        }
     }
 }
 
-// widen moves sums to those of 64 bits.
-__device__ __forceinline__ void widen(i64 (&to)[SUMS][4], int (&sum)[4][2]) {
+// carry makes room for as many entries again: a sum is x + 2^8·y + 2^24·z.
+__device__ __forceinline__ void carry(int (&sum)[LANE][3]) {
 #pragma unroll
-    for (int j = 0; j < 4; j++) to[0][j] += sum[j][0] + 256 * (i64)sum[j][1], sum[j][0] = sum[j][1] = 0;
+    for (int j = 0; j < LANE; j++) {
+        sum[j][1] += sum[j][0] >> 8, sum[j][0] &= 255;
+        sum[j][2] += sum[j][1] >> 16, sum[j][1] &= 65535;
+    }
+}
+
+// widen returns the sums in 64 bits.
+__device__ __forceinline__ void widen(i64 (&to)[SUMS][LANE], const int (&sum)[LANE][3]) {
+#pragma unroll
+    for (int j = 0; j < LANE; j++) to[0][j] = sum[j][0] + 256 * (i64)sum[j][1] + (1 << 24) * (i64)sum[j][2];
 }
 #else
 // accumulate adds the products of entry i of four and the columns in b.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, int i, bool in, const Quad &b) {
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][LANE], const Ints &a, int i, bool in, const Columns &b) {
 #if BITS == 47
     const uint4 &h = i < 2 ? a.lo : a.hi;
     int lo = in ? word(h, 2 * (i & 1)) : 0, hi = in ? word(h, 2 * (i & 1) + 1) : 0;
@@ -138,8 +147,8 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 }
 
 // accumulate adds the products of four entries.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, const bool (&in)[4],
-                                           const Quad (&b)[4]) {
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][LANE], const Ints &a, const bool (&in)[4],
+                                           const Columns (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) accumulate(sum, a, i, in[i], b[i]);
 }
@@ -149,13 +158,13 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, c
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
 // fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count
 // as zero times anything.
-__device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
-                                        const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
+__device__ __forceinline__ void entries(i64 (&sum)[SUMS][LANE], u32 begin, u32 end, u32 group, u32 along,
+                                        const uint4 *__restrict__ colidx, const Ints *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
-    u32 k = (begin & ~3u) + 4 * group, step = 4 * along, count = end - begin, pitch = ld * (u32)sizeof(Quad);
-    const char *first = (const char *)q + x * (BITS == 15 ? 8 : 16);
+    u32 k = (begin & ~3u) + 4 * group, step = 4 * along, count = end - begin, pitch = ld * (u32)sizeof(Columns);
+    const char *first = (const char *)q + x * 16;
     uint4 cols;
-    Quad a;
+    Ints a;
     if (k < end) {
         cols = __ldg(colidx + k / 4);
         a = ints[k / 4];
@@ -164,18 +173,18 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
     launches_after();
     if (k >= end) return;
 #if BITS == 15
-    int narrow[4][2] = {};
+    int narrow[LANE][3] = {};
     u32 left = NARROW;
 #endif
     while (true) {
         u32 next = k + step;
         uint4 next_cols;
-        Quad next_a;
+        Ints next_a;
         if (next < end) {
             next_cols = __ldg(colidx + next / 4);
             next_a = ints[next / 4];
         }
-        Quad b[4];
+        Columns b[4];
         bool in[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -184,7 +193,8 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
         }
 #if BITS == 15
         accumulate(narrow, a, in, b);
-        if (--left == 0 || next >= end) widen(sum, narrow), left = NARROW;
+        if (next >= end) widen(sum, narrow);
+        if (--left == 0) carry(narrow), left = NARROW;
 #else
         accumulate(sum, a, in, b);
 #endif
@@ -196,7 +206,7 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
 }
 
 // total puts a column's sums together.
-__device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][4], int j) {
+__device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][LANE], int j) {
     i128 t = sum[SUMS - 1][j];
 #pragma unroll
     for (int d = SUMS - 2; d >= 0; d--) t = (t << SPLIT) + sum[d][j];
@@ -204,11 +214,11 @@ __device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][4], int j) {
 }
 
 // shuffle_add adds the sums of the lanes whose numbers differ in bit d.
-__device__ __forceinline__ void shuffle_add(i64 (&sum)[SUMS][4], u32 d) {
+__device__ __forceinline__ void shuffle_add(i64 (&sum)[SUMS][LANE], u32 d) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) sum[i][j] += __shfl_xor_sync(ALL, sum[i][j], d);
+        for (int j = 0; j < LANE; j++) sum[i][j] += __shfl_xor_sync(ALL, sum[i][j], d);
 }
 
 __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
@@ -220,7 +230,7 @@ __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
 // The kernel's arguments.
 struct Args {
     const u32 *rows;
-    const Quad *ints;
+    const Ints *ints;
     const void *values, *b;
     const u32 *q, *bias;
     u32 *c;
@@ -259,7 +269,7 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i128 (&sum
 
 #if SUMS < 3
 // quick rounds a column's sum, in units of 2^scale, if the result is zero or a normal number; else it returns false.
-__device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, int scale) {
+__device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][LANE], int j, int scale) {
 #if SUMS == 1
     i64 m = sum[0][j];
 #else
@@ -275,16 +285,18 @@ __device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, 
 }
 #endif
 
-// store writes four columns of a row of C, from column col on, given the sums. ra is the row's range.
-__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums)[SUMS][4], const Args &a,
+// store writes four columns of a row of C, from column col on, given the lane's sums, of which those of these
+// columns begin at `first`. ra is the row's range.
+__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums)[SUMS][LANE], int first, const Args &a,
                                       const Params &p) {
+    if (col >= p.n) return;
 #if SUMS < 3
     uint4 ranges = *(const uint4 *)(a.q + col);
     int la = unit(ra, BITS);
     u32 y[4];
     bool done = p.store == 0 && ((ra | ranges.x | ranges.y | ranges.z | ranges.w) & WILD) == 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++) done &= quick(y[j], sums, j, la + unit(word(ranges, j), BITS));
+    for (int j = 0; j < 4; j++) done &= quick(y[j], sums, first + j, la + unit(word(ranges, j), BITS));
     if (done) {
         write(row, col, y, a, p);
         return;
@@ -292,15 +304,22 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums
 #endif
     i128 sum[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
+    for (int j = 0; j < 4; j++) sum[j] = total(sums, first + j);
     store(row, ra, col, sum, a, p);
 }
 
-// store_partial writes four sums to a row of the workspace.
-__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i64 (&sums)[SUMS][4], const Args &a,
+// store writes the lane's columns of a row of C, from column col on.
+__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums)[SUMS][LANE], const Args &a,
+                                      const Params &p) {
+#pragma unroll
+    for (int j = 0; j < LANE; j += 4) store(row, ra, col + j, sums, j, a, p);
+}
+
+// store_partial writes the lane's sums to a row of the workspace.
+__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i64 (&sums)[SUMS][LANE], const Args &a,
                                               const Params &p) {
 #pragma unroll
-    for (int j = 0; j < 4; j++) a.part[(size_t)slot * p.ldq + col + j] = total(sums, j);
+    for (int j = 0; j < LANE; j++) a.part[(size_t)slot * p.ldq + col + j] = total(sums, j);
 }
 
 // add_slots is phase 1: it adds the partial sums of a row in segments, by `along` groups of lanes.
@@ -324,23 +343,23 @@ __device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool
 
 // team computes a segment with all warps of the CTA.
 __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, const Params &p) {
-    __shared__ i64 others[WARPS - 1][SUMS * 4][32];
+    __shared__ i64 others[WARPS - 1][SUMS * LANE][32];
     u32 across = across_of(p), group = threadIdx.x >> (__ffs(across) - 1), warp = threadIdx.x / 32;
-    u32 lane = threadIdx.x % 32, col = 4 * x;
+    u32 lane = threadIdx.x % 32, col = LANE * x;
     u32 begin = __ldg(segment), end = __ldg(segment + 1), row = __ldg(segment + 2), slot = __ldg(segment + 3);
-    i64 sums[SUMS][4] = {};
+    i64 sums[SUMS][LANE] = {};
     entries(sums, begin, col < p.n ? end : begin, group, 32 * WARPS / across, (const uint4 *)(a.rows + p.columns),
-            a.ints, a.q + p.first, x, p.ldq / 4);
+            a.ints, a.q + p.first, x, p.ldq / LANE);
     for (u32 d = across; d < 32; d *= 2) shuffle_add(sums, d);
     if (warp > 0 && lane < across)
 #pragma unroll
-        for (int i = 0; i < SUMS * 4; i++) others[warp - 1][i][lane] = sums[i / 4][i % 4];
+        for (int i = 0; i < SUMS * LANE; i++) others[warp - 1][i][lane] = sums[i / LANE][i % LANE];
     __syncthreads();
     if (threadIdx.x >= across || col >= p.n) return;
 #pragma unroll
     for (int w = 0; w < WARPS - 1; w++)
 #pragma unroll
-        for (int i = 0; i < SUMS * 4; i++) sums[i / 4][i % 4] += others[w][i][lane];
+        for (int i = 0; i < SUMS * LANE; i++) sums[i / LANE][i % LANE] += others[w][i][lane];
     if (slot != ALL) store_partial(slot, col, sums, a, p);
     else store(row, a.rows[2 * (size_t)row + 1], col, sums, a, p);
 }
@@ -348,14 +367,15 @@ __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, c
 #define SEGMENT 2 // words: begin, end
 #endif
 
-extern "C" __global__ void __launch_bounds__(128)
-    rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
+extern "C" __global__ void __launch_bounds__(128, CTAS)
+    rfx(const u32 *__restrict__ rows, const Ints *__restrict__ ints, const void *__restrict__ values,
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
-        const Params p) {
+        const __grid_constant__ Params p) {
     Args a = {rows, ints, values, b, q, bias, c, part};
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
-    u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane, col = 4 * x;
+    u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane;
+    u32 col = (phase_of(p) == 1 ? 4 : LANE) * x; // phase 1 has four columns to a lane
     u32 block = blockIdx.x + blockIdx.z * p.width, before = p.segments; // segments, which come before the rows
 #ifdef TEAMS
     if (phase_of(p) == 0) {
@@ -382,8 +402,8 @@ extern "C" __global__ void __launch_bounds__(128)
         busy = segment || end - begin <= p.longest; // else it is done in segments
         if (!busy) end = begin;
     }
-    i64 sums[SUMS][4] = {};
-    entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / 4);
+    i64 sums[SUMS][LANE] = {};
+    entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / LANE);
     for (u32 d = across; d < across * along; d *= 2) shuffle_add(sums, d);
     if (!busy || group != 0) return;
     if (segment) store_partial(item, col, sums, a, p);
