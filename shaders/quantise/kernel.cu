@@ -15,13 +15,17 @@ __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     place[2] = __byte_perm(a, b, 0x5410), place[3] = __byte_perm(a, b, 0x7632);
 }
 
-// scan is phase 0. S is Seen or SeenAll.
+// Phase 1, 2 or 3 comes right after phase 0 or 4, and before it waits it reads what that reads so, B: they begin
+// together.
+
+// scan is phase 0. S is Seen, or SeenAll where no other phase follows.
 template <class S, int ELEM> __device__ __forceinline__ void scan(const u32 *__restrict__ b, u32 *q, const Params &p) {
     Place at = place<4>(p);
     u32 r[4];
+    if (p.bits != 0) launches_after();
     find<S, ELEM>(r, b, at, p);
     launches_before();
-    launches_after();
+    if (p.bits == 0) launches_after();
     if (at.j < p.ldq && at.sub == 0) write(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j, r);
 }
 
@@ -217,6 +221,7 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
     __shared__ u32 found[WARPS][8];
     u32 lane = threadIdx.x % 32, j = 8 * blockIdx.y + lane % 8, begin = blockIdx.x * p.rows,
         end = min(begin + p.rows, p.k);
+    launches_after();
     Seen seen;
     if (j < p.n)
 #pragma unroll 4
@@ -227,7 +232,6 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
     if (lane < 8) found[threadIdx.x / 32][lane] = r;
     __syncthreads();
     launches_before();
-    launches_after();
     if (threadIdx.x >= 8) return;
 #pragma unroll
     for (int w = 1; w < WARPS; w++) r = join(r, found[w][lane]);
