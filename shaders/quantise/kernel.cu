@@ -41,9 +41,9 @@ template <int C> __device__ __forceinline__ void joined(u32 (&r)[C], u32 *q, con
         u32 x[C];
         read(x, q + (size_t)(c + 1) * p.ldq + at.j);
 #pragma unroll
-        for (int t = 0; t < C; t++) r[t] = join(r[t], x[t]);
+        for (int t = 0; t < C; t++) r[t] = Seen::join(r[t], x[t]);
     }
-    join_lanes(r, at.lane, p.across);
+    join_lanes<Seen>(r, at.lane, p.across);
     if (inside && at.sub == 0 && blockIdx.x == 0) write(q + at.j, r);
 }
 
@@ -58,7 +58,11 @@ template <int BITS, int C> struct Columns {
             if (BITS == 47) l[t] = unit(range[t], p.bits);
             else factors(range[t], p.bits, scale[t], more[t]);
     }
-    __device__ __forceinline__ int whole(u32 x, int t) const { return ::whole(x, scale[t], more[t]); }
+    // whole returns the integer of a finite element. At p = 15 adding 3·2^22 rounds it, to the last bits of an f32.
+    __device__ __forceinline__ int whole(u32 x, int t) const {
+        float y = __uint_as_float(x) * scale[t];
+        return BITS == 15 ? __float_as_int(__fmaf_rn(y, more[t], 12582912.0f)) : __float2int_rn(y * more[t]);
+    }
 };
 
 // put stores a row's integers: phase 1. BITS is 15, 31 (for 23, too) or 47.
@@ -118,6 +122,10 @@ template <int BITS, int ELEM, int C>
 __device__ __forceinline__ void convert(Rows<ELEM, C> &loaded, const u32 *b, u32 *rows, const u32 (&range)[C],
                                         const Place &at, const Params &p) {
     Columns<BITS, C> columns(range, p);
+    u32 wild = 0;
+#pragma unroll
+    for (int t = 0; t < C; t++) wild |= range[t] & WILD;
+    bool special = wild != 0 || at.j + C > p.n;
 #pragma unroll 1
     for (u32 k = at.begin + at.sub; k < at.end; k += loaded.AHEAD * at.subs) {
         if (k != at.begin + at.sub) loaded.load(b, k, at, p);
@@ -126,7 +134,10 @@ __device__ __forceinline__ void convert(Rows<ELEM, C> &loaded, const u32 *b, u32
             u32 row = k + i * at.subs, x[C];
             if (row >= at.end) break;
 #pragma unroll
-            for (int t = 0; t < C; t++) x[t] = at.j + t < p.n ? loaded.of[i].bits(t) : 0;
+            for (int t = 0; t < C; t++) x[t] = loaded.of[i].bits(t);
+            if (special)
+#pragma unroll
+                for (int t = 0; t < C; t++) x[t] = at.j + t < p.n && finite(x[t]) ? x[t] : 0;
             put<BITS>(rows, row, x, columns, at, p);
         }
     }
@@ -172,14 +183,14 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
     u32 r = 0;
 #pragma unroll 4
     for (u32 c = threadIdx.x / 8; c < p.chunks; c += LOCAL / 8)
-        r = join(r, q[(size_t)(c + 1) * p.ldq + first + lane % 8]);
-    r = join(r, __shfl_xor_sync(ALL, r, 8));
-    r = join(r, __shfl_xor_sync(ALL, r, 16));
+        r = Seen::join(r, q[(size_t)(c + 1) * p.ldq + first + lane % 8]);
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 8));
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 16));
     if (lane < 8) found[warp][lane] = r;
     __syncthreads();
     r = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) r = join(r, found[w][lane / 4]);
+    for (int w = 0; w < WARPS; w++) r = Seen::join(r, found[w][lane / 4]);
     if (blockIdx.x == 0 && warp == 0 && lane % 4 == 0) q[j] = r;
     if (tile >= tiles) return;
     u32 places = (p.bits + 1) / 8;
@@ -227,14 +238,14 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
 #pragma unroll 4
         for (u32 k = begin + threadIdx.x / 8; k < end; k += LOCAL / 8) seen.see(load1<ELEM>(b, (size_t)k * p.ldb + j));
     u32 r = seen.range();
-    r = join(r, __shfl_xor_sync(ALL, r, 8));
-    r = join(r, __shfl_xor_sync(ALL, r, 16));
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 8));
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 16));
     if (lane < 8) found[threadIdx.x / 32][lane] = r;
     __syncthreads();
     launches_before();
     if (threadIdx.x >= 8) return;
 #pragma unroll
-    for (int w = 1; w < WARPS; w++) r = join(r, found[w][lane]);
+    for (int w = 1; w < WARPS; w++) r = Seen::join(r, found[w][lane]);
     q[(size_t)(blockIdx.x + 1) * p.ldq + j] = r;
 }
 

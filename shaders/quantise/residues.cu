@@ -66,7 +66,7 @@ __device__ __forceinline__ u32 join_cluster(u32 r, u32 column) {
     __syncthreads();
     if (threadIdx.x < COLS) {
 #pragma unroll
-        for (int i = 0; i < LOCAL / COLS; i++) r = join(r, found[i][column]);
+        for (int i = 0; i < LOCAL / COLS; i++) r = Seen::join(r, found[i][column]);
         mine[column] = r;
     }
     cluster_sync();
@@ -76,7 +76,7 @@ __device__ __forceinline__ u32 join_cluster(u32 r, u32 column) {
     __syncthreads();
     r = 0;
 #pragma unroll
-    for (int i = 0; i < CLUSTER; i++) r = join(r, all[i][column]);
+    for (int i = 0; i < CLUSTER; i++) r = Seen::join(r, all[i][column]);
     return r;
 }
 

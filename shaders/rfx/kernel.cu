@@ -1,6 +1,6 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
 // quantised (rfx.go).
-// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has LANE columns. With TEAMS a whole CTA
+// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has four columns. With TEAMS a whole CTA
 // computes a segment. Segments leave 128-bit partial sums in the workspace, which phase 1 adds; with TEAMS those that
 // are whole rows go to C.
 // Data movement: A's integers and rows of B straight from memory to registers.
@@ -14,7 +14,7 @@
 typedef long long i64;
 
 #define ALL 0xffffffffu
-#define CTAS (BITS == 15 ? 6 : BITS == 23 ? 8 : BITS == 31 ? 7 : 4) // on a multiprocessor: what registers allow
+#define CTAS (BITS < 31 ? 8 : BITS == 31 ? 7 : 4) // on a multiprocessor: what registers allow
 
 // Sums of products, in 64 bits: a row's integers, or halves of them (SPLIT bits), by place.
 #if BITS == 31
@@ -28,19 +28,14 @@ typedef long long i64;
 #define SPLIT 0
 #endif
 
-// LANE is the columns of a lane; Columns is them in a row of q; Ints is the integers of four entries.
 #if BITS == 15
-#define LANE 8
-typedef uint4 Columns;
-typedef uint2 Ints;
+typedef uint2 Columns, Ints; // a lane's columns of a row of q; four entries' integers
 #elif BITS == 47
-#define LANE 4
 struct Columns {
     uint4 lo, hi; // lower and upper halves; of entries: each one's halves side by side
 };
 typedef Columns Ints;
 #else
-#define LANE 4
 typedef uint4 Columns, Ints;
 #endif
 
@@ -51,6 +46,15 @@ __device__ __forceinline__ uint4 load_if(const uint4 *b, bool in) {
     asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t"
                  "@in ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];}"
                  : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "l"(b), "r"((u32)in));
+    return x;
+}
+
+__device__ __forceinline__ uint2 load_if(const uint2 *b, bool in) {
+    uint2 x;
+    asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"
+                 "@in ld.global.nc.v2.u32 {%0, %1}, [%2];}"
+                 : "=r"(x.x), "=r"(x.y)
                  : "l"(b), "r"((u32)in));
     return x;
 }
@@ -66,7 +70,7 @@ __device__ __forceinline__ Columns fetch(const char *first, u32 row, u32 pitch, 
     v.hi = load_if((const uint4 *)(at + pitch / 2), in);
     return v;
 #else
-    return load_if((const uint4 *)at, in);
+    return load_if((const Columns *)at, in);
 #endif
 }
 
@@ -87,15 +91,15 @@ __device__ __forceinline__ void dp2(int (&sum)[3], u32 b, u32 bytes) {
 }
 
 // accumulate adds the products of four entries and the columns in b.
-__device__ __forceinline__ void accumulate(int (&sum)[LANE][3], const Ints &a, const bool (&in)[4],
+__device__ __forceinline__ void accumulate(int (&sum)[4][3], const Ints &a, const bool (&in)[4],
                                            const Columns (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
         u32 pair = (i == 0 ? a.x : a.y) & ((in[i] ? 0xffffu : 0) | (in[i + 1] ? 0xffff0000u : 0));
         u32 bytes = __byte_perm(pair, 0, 0x3120);
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            u32 x = word(b[i], j), y = word(b[i + 1], j);
+        for (int j = 0; j < 4 / 2; j++) {
+            u32 x = j == 0 ? b[i].x : b[i].y, y = j == 0 ? b[i + 1].x : b[i + 1].y;
             dp2(sum[2 * j], __byte_perm(x, y, 0x5410), bytes);
             dp2(sum[2 * j + 1], __byte_perm(x, y, 0x7632), bytes);
         }
@@ -103,22 +107,22 @@ __device__ __forceinline__ void accumulate(int (&sum)[LANE][3], const Ints &a, c
 }
 
 // carry makes room for as many entries again: a sum is x + 2^8·y + 2^24·z.
-__device__ __forceinline__ void carry(int (&sum)[LANE][3]) {
+__device__ __forceinline__ void carry(int (&sum)[4][3]) {
 #pragma unroll
-    for (int j = 0; j < LANE; j++) {
+    for (int j = 0; j < 4; j++) {
         sum[j][1] += sum[j][0] >> 8, sum[j][0] &= 255;
         sum[j][2] += sum[j][1] >> 16, sum[j][1] &= 65535;
     }
 }
 
 // widen returns the sums in 64 bits.
-__device__ __forceinline__ void widen(i64 (&to)[SUMS][LANE], const int (&sum)[LANE][3]) {
+__device__ __forceinline__ void widen(i64 (&to)[SUMS][4], const int (&sum)[4][3]) {
 #pragma unroll
-    for (int j = 0; j < LANE; j++) to[0][j] = sum[j][0] + 256 * (i64)sum[j][1] + (1 << 24) * (i64)sum[j][2];
+    for (int j = 0; j < 4; j++) to[0][j] = sum[j][0] + 256 * (i64)sum[j][1] + (1 << 24) * (i64)sum[j][2];
 }
 #else
 // accumulate adds the products of entry i of four and the columns in b.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][LANE], const Ints &a, int i, bool in, const Columns &b) {
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Ints &a, int i, bool in, const Columns &b) {
 #if BITS == 47
     const uint4 &h = i < 2 ? a.lo : a.hi;
     int lo = in ? word(h, 2 * (i & 1)) : 0, hi = in ? word(h, 2 * (i & 1) + 1) : 0;
@@ -147,7 +151,7 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][LANE], const Ints &a
 }
 
 // accumulate adds the products of four entries.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][LANE], const Ints &a, const bool (&in)[4],
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Ints &a, const bool (&in)[4],
                                            const Columns (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) accumulate(sum, a, i, in[i], b[i]);
@@ -158,11 +162,11 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][LANE], const Ints &a
 // counted from multiples of four, so that columns and integers come in whole vectors. The next four are
 // fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count
 // as zero times anything.
-__device__ __forceinline__ void entries(i64 (&sum)[SUMS][LANE], u32 begin, u32 end, u32 group, u32 along,
+__device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
                                         const uint4 *__restrict__ colidx, const Ints *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
     u32 k = (begin & ~3u) + 4 * group, step = 4 * along, count = end - begin, pitch = ld * (u32)sizeof(Columns);
-    const char *first = (const char *)q + x * 16;
+    const char *first = (const char *)q + x * (BITS == 15 ? 8 : 16);
     uint4 cols;
     Ints a;
     if (k < end) {
@@ -173,7 +177,7 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][LANE], u32 begin, u32 e
     launches_after();
     if (k >= end) return;
 #if BITS == 15
-    int narrow[LANE][3] = {};
+    int narrow[4][3] = {};
     u32 left = NARROW;
 #endif
     while (true) {
@@ -206,7 +210,7 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][LANE], u32 begin, u32 e
 }
 
 // total puts a column's sums together.
-__device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][LANE], int j) {
+__device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][4], int j) {
     i128 t = sum[SUMS - 1][j];
 #pragma unroll
     for (int d = SUMS - 2; d >= 0; d--) t = (t << SPLIT) + sum[d][j];
@@ -214,11 +218,11 @@ __device__ __forceinline__ i128 total(const i64 (&sum)[SUMS][LANE], int j) {
 }
 
 // shuffle_add adds the sums of the lanes whose numbers differ in bit d.
-__device__ __forceinline__ void shuffle_add(i64 (&sum)[SUMS][LANE], u32 d) {
+__device__ __forceinline__ void shuffle_add(i64 (&sum)[SUMS][4], u32 d) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
 #pragma unroll
-        for (int j = 0; j < LANE; j++) sum[i][j] += __shfl_xor_sync(ALL, sum[i][j], d);
+        for (int j = 0; j < 4; j++) sum[i][j] += __shfl_xor_sync(ALL, sum[i][j], d);
 }
 
 __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
@@ -269,7 +273,7 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i128 (&sum
 
 #if SUMS < 3
 // quick rounds a column's sum, in units of 2^scale, if the result is zero or a normal number; else it returns false.
-__device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][LANE], int j, int scale) {
+__device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, int scale) {
 #if SUMS == 1
     i64 m = sum[0][j];
 #else
@@ -285,18 +289,16 @@ __device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][LANE], int 
 }
 #endif
 
-// store writes four columns of a row of C, from column col on, given the lane's sums, of which those of these
-// columns begin at `first`. ra is the row's range.
-__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums)[SUMS][LANE], int first, const Args &a,
+// store writes four columns of a row of C, from column col on, given the sums. ra is the row's range.
+__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums)[SUMS][4], const Args &a,
                                       const Params &p) {
-    if (col >= p.n) return;
 #if SUMS < 3
     uint4 ranges = *(const uint4 *)(a.q + col);
     int la = unit(ra, BITS);
     u32 y[4];
     bool done = p.store == 0 && ((ra | ranges.x | ranges.y | ranges.z | ranges.w) & WILD) == 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++) done &= quick(y[j], sums, first + j, la + unit(word(ranges, j), BITS));
+    for (int j = 0; j < 4; j++) done &= quick(y[j], sums, j, la + unit(word(ranges, j), BITS));
     if (done) {
         write(row, col, y, a, p);
         return;
@@ -304,22 +306,15 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums
 #endif
     i128 sum[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) sum[j] = total(sums, first + j);
+    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
     store(row, ra, col, sum, a, p);
 }
 
-// store writes the lane's columns of a row of C, from column col on.
-__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums)[SUMS][LANE], const Args &a,
-                                      const Params &p) {
-#pragma unroll
-    for (int j = 0; j < LANE; j += 4) store(row, ra, col + j, sums, j, a, p);
-}
-
 // store_partial writes the lane's sums to a row of the workspace.
-__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i64 (&sums)[SUMS][LANE], const Args &a,
+__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i64 (&sums)[SUMS][4], const Args &a,
                                               const Params &p) {
 #pragma unroll
-    for (int j = 0; j < LANE; j++) a.part[(size_t)slot * p.ldq + col + j] = total(sums, j);
+    for (int j = 0; j < 4; j++) a.part[(size_t)slot * p.ldq + col + j] = total(sums, j);
 }
 
 // add_slots is phase 1: it adds the partial sums of a row in segments, by `along` groups of lanes.
@@ -343,23 +338,23 @@ __device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool
 
 // team computes a segment with all warps of the CTA.
 __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, const Params &p) {
-    __shared__ i64 others[WARPS - 1][SUMS * LANE][32];
+    __shared__ i64 others[WARPS - 1][SUMS * 4][32];
     u32 across = across_of(p), group = threadIdx.x >> (__ffs(across) - 1), warp = threadIdx.x / 32;
-    u32 lane = threadIdx.x % 32, col = LANE * x;
+    u32 lane = threadIdx.x % 32, col = 4 * x;
     u32 begin = __ldg(segment), end = __ldg(segment + 1), row = __ldg(segment + 2), slot = __ldg(segment + 3);
-    i64 sums[SUMS][LANE] = {};
+    i64 sums[SUMS][4] = {};
     entries(sums, begin, col < p.n ? end : begin, group, 32 * WARPS / across, (const uint4 *)(a.rows + p.columns),
-            a.ints, a.q + p.first, x, p.ldq / LANE);
+            a.ints, a.q + p.first, x, p.ldq / 4);
     for (u32 d = across; d < 32; d *= 2) shuffle_add(sums, d);
     if (warp > 0 && lane < across)
 #pragma unroll
-        for (int i = 0; i < SUMS * LANE; i++) others[warp - 1][i][lane] = sums[i / LANE][i % LANE];
+        for (int i = 0; i < SUMS * 4; i++) others[warp - 1][i][lane] = sums[i / 4][i % 4];
     __syncthreads();
     if (threadIdx.x >= across || col >= p.n) return;
 #pragma unroll
     for (int w = 0; w < WARPS - 1; w++)
 #pragma unroll
-        for (int i = 0; i < SUMS * LANE; i++) sums[i / LANE][i % LANE] += others[w][i][lane];
+        for (int i = 0; i < SUMS * 4; i++) sums[i / 4][i % 4] += others[w][i][lane];
     if (slot != ALL) store_partial(slot, col, sums, a, p);
     else store(row, a.rows[2 * (size_t)row + 1], col, sums, a, p);
 }
@@ -374,8 +369,7 @@ extern "C" __global__ void __launch_bounds__(128, CTAS)
     Args a = {rows, ints, values, b, q, bias, c, part};
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
-    u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane;
-    u32 col = (phase_of(p) == 1 ? 4 : LANE) * x; // phase 1 has four columns to a lane
+    u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane, col = 4 * x;
     u32 block = blockIdx.x + blockIdx.z * p.width, before = p.segments; // segments, which come before the rows
 #ifdef TEAMS
     if (phase_of(p) == 0) {
@@ -402,8 +396,8 @@ extern "C" __global__ void __launch_bounds__(128, CTAS)
         busy = segment || end - begin <= p.longest; // else it is done in segments
         if (!busy) end = begin;
     }
-    i64 sums[SUMS][LANE] = {};
-    entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / LANE);
+    i64 sums[SUMS][4] = {};
+    entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / 4);
     for (u32 d = across; d < across * along; d *= 2) shuffle_add(sums, d);
     if (!busy || group != 0) return;
     if (segment) store_partial(item, col, sums, a, p);

@@ -1,10 +1,9 @@
-// How a launch shares out its work: as kernel csr's does, with four columns to a lane, or eight at p = 15 on CUDA.
+// How a launch shares out its work: as kernel csr's does, with four columns to a lane.
 
 package rfx
 
 import (
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -15,18 +14,11 @@ type shape struct {
 	columns       int // of a workgroup
 }
 
-// lanes do one item at most.
-const lanes = 32
-
-// vec returns the columns of a lane in phase 0; in phase 1 they are sumVec.
-func vec(v *spec.Variant) int {
-	if v.Code == backend.CodePTX && PrecisionOf(v) == rfx.P15 {
-		return 8
-	}
-	return sumVec
-}
-
-const sumVec = 4
+// lanes do one item at most; each has vec columns.
+const (
+	lanes = 32
+	vec   = 4
+)
 
 // pickShape spreads a warp's lanes over columns first, then over the entries of a row as far as rows are
 // long, then over rows. Where that makes too few warps for the device, tiles of columns get narrower.
@@ -34,7 +26,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(e, p)
 	}
-	across, vec := 1, vec(v)
+	across := 1
 	for across < lanes && across*vec < p.N {
 		across *= 2
 	}
@@ -48,7 +40,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for along < lanes/across && along*8 <= average {
 		along *= 2
 	}
-	return gpuShape(across, along, vec)
+	return gpuShape(across, along)
 }
 
 // panelShape is the shape of phase 0 for panels: a warp has an item.
@@ -61,10 +53,10 @@ func sumShape(v *spec.Variant) shape {
 	if v.Code == backend.CodeGo {
 		return shape{per: 1, across: 1, along: 1, columns: 64}
 	}
-	return gpuShape(4, lanes/4, sumVec)
+	return gpuShape(4, lanes/4)
 }
 
-func gpuShape(across, along, vec int) shape {
+func gpuShape(across, along int) shape {
 	return shape{per: local / (across * along), across: across, along: along, columns: across * vec}
 }
 
