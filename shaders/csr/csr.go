@@ -5,8 +5,9 @@
 // average. Segments come first in the grid, so that one huge row keeps the whole device busy and starts early. Segment
 // i leaves its partial sums in row i of the workspace `part`. A second launch of the same kernel (phase 1) adds them in
 // a fixed order. On CUDA from compute capability 9.0 on, and on Vulkan (TEAMS), a whole workgroup computes a segment.
-// There rows that are long, but not heavy, are segments too; these are stored to C directly. There are no atomics. The
-// order of every sum depends only on the matrix, the problem and the kind of device.
+// There rows that are long, but not heavy, are segments too; these are stored to C directly. On CUDA from compute
+// capability 9.0 on, rows of middle length come next, each for a warp. There are no atomics. The order of every sum
+// depends only on the matrix, the problem and the kind of device.
 //
 // On GPUs `across` × `along` neighbouring lanes compute an item. `across` lanes next to each other form a lane group
 // and have the columns of a tile, 16 bytes of a row of B each (in f64 on CUDA 16 or 32). The `along` lane groups take
@@ -35,8 +36,8 @@ import (
 var files embed.FS
 
 // Format is the table of the CSR kernels. The array heavy lists the segments: begin and end of each, and for TEAMS its
-// row and slot. Then it lists the heavy rows: row, first segment (for TEAMS first slot) and last + 1. The rows of part,
-// ldp apart, are the segments' partial sums.
+// row and slot. Rows for a warp each follow, in the same form. Then it lists the heavy rows: row, first segment (for
+// TEAMS first slot) and last + 1. The rows of part, ldp apart, are the segments' partial sums.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
@@ -48,9 +49,10 @@ var Format = &spec.Format{
 // params is the parameter block.
 type params struct {
 	phase         uint32 // 0: rows and segments; 1: sums of partial sums
-	m, n          uint32
+	n             uint32
 	ldb, ldc, ldp uint32
 	segments      uint32
+	warps         uint32 // rows for a warp each
 	items         uint32 // of this phase: segments and rows, or heavy rows
 	width         uint32 // of the grid in x
 	per           uint32 // items of one workgroup
@@ -109,8 +111,11 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	}
 	longest := spec.LongestRow(of.Rows, of.NNZ)
 	split, heavy := spec.SplitRows(begins, longest)
-	if packingOf(v).teams {
-		split, heavy = spec.ShareRows(begins, spec.LongRow(of.Rows, of.NNZ), longest)
+	switch x := packingOf(v); {
+	case x.warps:
+		split, heavy = spec.ShareRows(begins, spec.WarpLimits(of.Rows, of.NNZ))
+	case x.teams:
+		split, heavy = spec.ShareRows(begins, spec.TeamLimits(of.Rows, of.NNZ))
 	}
 	if packingOf(v).chunks {
 		heavy = addChunks(&split, heavy, rowptr, of.NNZ, v.In)
@@ -157,24 +162,29 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
+	first := pickShape(v, e, p)
+	segments, warps := split.Segments, split.Warps+split.Middle
+	if first.across == lanes {
+		segments, warps = segments+split.Middle, split.Warps
+	}
 	phase := func(number uint32, teams, items int64, s shape) error {
 		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
 			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
-			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
-			segments: split.Segments, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
-			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: float32(p.Alpha),
-			beta: float32(p.Beta),
+			phase: number, n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
+			segments: segments, warps: warps, items: uint32(items), width: groups[0], per: uint32(s.per),
+			longest: split.Longest, across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(),
+			alpha: float32(p.Alpha), beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})
 		return nil
 	}
 	teams, items := int64(0), int64(split.Segments)+int64(p.M)
 	if packingOf(v).teams {
-		teams, items = int64(split.Segments), int64(p.M)
+		teams, items = int64(segments)+spec.Ceil(int64(warps), local/lanes), int64(p.M)
 	}
-	err := phase(0, teams, items, pickShape(v, e, p))
+	err := phase(0, teams, items, first)
 	if err == nil && split.Rows > 0 {
 		err = phase(1, 0, int64(split.Rows), sumShape(v))
 	}
@@ -212,8 +222,13 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2
 	}
+	// Lane groups of one row help if they are idle otherwise: else each has few loads in flight for the row's bounds and
+	// its first entries.
+	fills := func(across, along int) bool {
+		return across >= 8 && warps()*across*along > 2*waveLanes*max(1, p.Caps.Units)
+	}
 	along := 1
-	for along < lanes/across && along*8 <= split.Average {
+	for along < lanes/across && along*8 <= split.Average && !(v.Code == backend.CodePTX && fills(across, 2*along)) {
 		along *= 2
 	}
 	if v.Code == backend.CodePTX && split.Scattered > 0.9 {
@@ -247,6 +262,9 @@ func sumShape(v *spec.Variant) shape {
 	}
 	return gpuShape(v, 4, lanes/4)
 }
+
+// waveLanes is the number of lanes of rowsKind that a multiprocessor of a CUDA device runs at the same time.
+const waveLanes = 1024
 
 // lanes is the most lanes that compute an item: a warp.
 const lanes = 32

@@ -150,20 +150,28 @@ func TestEncode(t *testing.T) {
 	if want := []uint32{0, 256, 1, 0, 256, 512, 1, 1, 512, 600, 1, 2, 1, 0, 3}; !slices.Equal(heavy, want) {
 		t.Errorf("for teams heavy is %v, want %v", heavy, want)
 	}
-	one := &formats.CSR[float32]{Rows: 50, Cols: 600, RowPtr: make([]int64, 51), ColIdx: a.ColIdx[:40], Val: a.Val[:40]}
-	for r := range 43 {
-		one.RowPtr[8+r] = 40 // all in row 7
+	mixed := &formats.CSR[float32]{Rows: 50, Cols: 600, RowPtr: make([]int64, 51), ColIdx: slices.Concat(a.ColIdx[:8],
+		a.ColIdx[:40], a.ColIdx[:100]), Val: a.Val[:148]}
+	for i := range mixed.RowPtr { // 8 entries in row 3, 40 in row 7, and 100 in row 9
+		switch {
+		case i > 9:
+			mixed.RowPtr[i] = 148
+		case i > 7:
+			mixed.RowPtr[i] = 48
+		case i > 3:
+			mixed.RowPtr[i] = 8
+		}
 	}
-	if e, err = csr.Format.Encode(one, teams); err != nil {
+	if e, err = csr.Format.Encode(mixed, teams); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 32, Segments: 1, Items: 50,
-		Chunks: spec.Chunks{First: 1, Count: 1}}); got != want {
+	if got, want := e.Format, (spec.Split{Longest: 8, Segments: 1, Middle: 1, Average: 2, Items: 50,
+		Chunks: spec.Chunks{First: 2, Count: 1}}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
-	heavy = backend.View[uint32](e.Arrays[3].Data)[:4]
-	if want := []uint32{0, 40, 7, spec.NoSlot}; !slices.Equal(heavy, want) {
-		t.Errorf("a row of one segment: heavy is %v, want %v", heavy, want)
+	heavy = backend.View[uint32](e.Arrays[3].Data)[:8]
+	if want := []uint32{48, 148, 9, spec.NoSlot, 8, 48, 7, spec.NoSlot}; !slices.Equal(heavy, want) {
+		t.Errorf("a row of one segment and a row for a warp: heavy is %v, want %v", heavy, want)
 	}
 
 	a.ColIdx[5] = 600
@@ -256,4 +264,35 @@ func filled[T formats.Value](rows, cols, entries int) *formats.CSR[T] {
 		a.RowPtr[i+1] = int64(min(entries, (i+1)*cols))
 	}
 	return a
+}
+
+// TestMany: products with more warps than the device runs at once take the variant that runs more of them; f64, few
+// columns and smaller products do not.
+func TestMany(t *testing.T) {
+	a := formats.NewDense[float32](5000, 1)
+	for i := range a.Data {
+		a.Data[i] = 1
+	}
+	for _, c := range []struct {
+		variant  string
+		n, units int
+		want     string
+	}{
+		{"cuda90_f32", 128, 4, "cuda90_many_f32"},
+		{"cuda90_f32", 128, 132, "cuda90_f32"},
+		{"cuda90_f32", 8, 4, "cuda90_f32"},
+		{"cuda90_f16", 256, 4, "cuda90_many_f16"},
+		{"cuda90_f64", 64, 1, "cuda90_f64"},
+		{"cuda_f32", 128, 1, "cuda_f32"},
+	} {
+		v := csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, named(c.variant))]
+		e, err := csr.Format.Encode(formats.ConvertTo(a.Sparse(), v.In), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Problem{M: 5000, K: 1, N: c.n, LDB: c.n, LDC: c.n, Out: dtype.F32, Caps: backend.Caps{Units: c.units}}
+		if got := csr.Format.Suited(v, e, p); got.Name != c.want {
+			t.Errorf("%s, %d columns, %d multiprocessors: %s, want %s", c.variant, c.n, c.units, got.Name, c.want)
+		}
+	}
 }

@@ -4,16 +4,21 @@
 // each other form a lane group. Each of them has VEC columns, 16 bytes of a row of B. The p.along lane groups take the
 // row's entries in turn, four at a time, and a shuffle reduction adds their sums. A heavy row, which has many more
 // entries than the average, is cut into segments, which leave partial sums in the workspace. A second launch, phase 1,
-// adds them (csr.go). With TEAMS a whole CTA computes a segment.
+// adds them (csr.go). With TEAMS a whole CTA computes a segment, and a warp a row of middle length.
 // Data movement: entries of A and rows of B go from global memory to registers. Each lane has loads of four rows of B
 // in flight. Shared memory holds only the sums that the warps of a CTA exchange.
 // Bound by: gathers of rows of B, from the L2 cache if B fits it, else from memory.
-// Constants: ELEM (half.cuh), TEAMS and OVERLAP (rows.cuh).
+// Constants: ELEM (half.cuh), TEAMS and OVERLAP (rows.cuh), BLOCKS (CTAs of 128 threads on a multiprocessor), AHEAD.
+// Lanes of products with few warps are short of memory requests, so they load entries AHEAD; 8 CTAs leave 64 registers
+// a thread. Where warps are many, 12 CTAs hide more of the latency of gathers than that.
 
 #include "rows.cuh"
 #include "../include/epilogue.cuh"
 
-#define BLOCKS 8 // CTAs of 128 threads on a multiprocessor: 64 registers a thread, enough to load four rows of B
+#ifndef BLOCKS
+#define BLOCKS 8
+#define AHEAD
+#endif
 
 #if ELEM == F32
 #define VEC 4
@@ -67,8 +72,8 @@ struct Sums {
     // entries adds the products of a lane group's share of the entries begin to end - 1. The first four entries are
     // aligned down to a multiple of four, so that each load of column indices or values is one whole vector. Group g
     // takes fours g, g + along, g + 2·along, and so on. Entries in a vector that belong to a neighbouring row are
-    // replaced by zeros. The loop loads the next four entries before the rows of B of the current four. The first four
-    // are loaded before launches_before, while the previous launch may still run.
+    // replaced by zeros. With AHEAD the loop loads the next four entries before the rows of B of the current four. The
+    // first four are loaded before launches_before, while the previous launch may still run.
     __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
                                             const Values *__restrict__ values, const Columns *__restrict__ b,
                                             const Params &p) {
@@ -85,12 +90,14 @@ struct Sums {
         if (k >= end) return;
         while (true) {
             u32 next = k + step;
+#ifdef AHEAD
             uint4 next_cols;
             Values next_vals;
             if (next < end) {
                 next_cols = __ldg(colidx + next / 4);
                 next_vals = __ldg(values + next / 4);
             }
+#endif
             Columns q[4];
             float v[4];
 #pragma unroll
@@ -103,8 +110,13 @@ struct Sums {
             for (int i = 0; i < 4; i++) accumulate(v[i], q[i]);
             if (next >= end) return;
             k = next;
+#ifdef AHEAD
             cols = next_cols;
             vals = next_vals;
+#else
+            cols = __ldg(colidx + k / 4);
+            vals = __ldg(values + k / 4);
+#endif
         }
     }
 

@@ -10,6 +10,11 @@ var (
 		Summary: "a warp's lanes are divided among columns, then entries, then rows; rows of B come through the caches; long rows are cut into segments",
 		When:    "Sparse matrices without structure, above all graphs. Every device can run it.",
 	}
+	manyKind = &spec.Kind{
+		Name:    "many-rows",
+		Summary: "as rows, without entries loaded ahead, so that half as many warps more run at the same time",
+		When:    "Products whose rows do not all run at the same time, on compute capability 9.0.",
+	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",
 		Summary: "as rows, without code for segments of long rows",
@@ -35,6 +40,7 @@ var (
 // packing holds the properties of a variant that decide how matrices are packed.
 type packing struct {
 	teams  bool // a workgroup computes a long row, or a segment of one
+	warps  bool // a warp computes a row of middle length
 	chunks bool // A is also listed in chunks for stream.cu
 }
 

@@ -1,6 +1,6 @@
 // How kernel.cu and double.cu divide rows and row segments among lanes: see csr.go. Class S holds the sums of a lane:
 // one row of C, and the lane's columns. S::Values is one vector load of values of A, S::Columns one of a row of B. With
-// TEAMS a whole CTA, the team, computes a row segment. With OVERLAP launches overlap: a lane reads a row's bounds and
+// TEAMS a whole CTA, the team, computes a row segment; with MIDDLE a warp computes a row of middle length. With OVERLAP launches overlap: a lane reads a row's bounds and
 // its first entries while the previous launch still runs.
 
 #pragma once
@@ -35,6 +35,25 @@ __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typ
     if (w.w != ALL) sums.store_partial(part + (size_t)w.w * p.ldp, p);
     else sums.store(c, bias, w.z, p);
 }
+
+#ifdef MIDDLE
+// warp_row computes one row with a warp of the CTA: row block · WARPS + the warp's number of the list.
+template <class S>
+__device__ __forceinline__ void warp_row(const uint4 *__restrict__ colidx,
+                                         const typename S::Values *__restrict__ values, const uint4 *list, u32 block,
+                                         const typename S::Columns *__restrict__ b,
+                                         const typename S::Sum *__restrict__ bias, void *__restrict__ c,
+                                         const Params &p) {
+    u32 shift = __ffs(p.across) - 1, group = threadIdx.x % 32 >> shift, lane = threadIdx.x & (p.across - 1),
+        item = block * WARPS + threadIdx.x / 32;
+    S sums(lane, p);
+    bool busy = item < p.warps && sums.inside(p);
+    uint4 w = busy ? __ldg(list + item) : make_uint4(0, 0, 0, 0);
+    sums.entries(w.x, w.y, group, 32 >> shift, colidx, values, b, p);
+    sums.join(p.across, 32);
+    if (busy && group == 0) sums.store(c, bias, w.z, p);
+}
+#endif
 #else
 #define SEGMENT_WORDS 2 // of a segment: begin, end
 #endif
@@ -57,6 +76,14 @@ __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const u
             return;
         }
         block -= p.segments;
+#ifdef MIDDLE
+        u32 ctas = (p.warps + WARPS - 1) / WARPS;
+        if (block < ctas) {
+            warp_row<S>(colidx, values, (const uint4 *)heavy + p.segments, block, b, bias, c, p);
+            return;
+        }
+        block -= ctas;
+#endif
     }
     before = 0;
 #endif
@@ -67,7 +94,7 @@ __device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const u
     bool segment = p.phase == 0 && item < before;
     u32 row = 0;
     if (busy && p.phase == 1) {
-        const u32 *r = heavy + SEGMENT_WORDS * (size_t)p.segments + 3 * (size_t)item;
+        const u32 *r = heavy + SEGMENT_WORDS * ((size_t)p.segments + p.warps) + 3 * (size_t)item;
         row = r[0];
         launches_before();
         launches_after();

@@ -52,7 +52,7 @@ func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	} else {
 		v.Out = []dtype.Type{dtype.F16, dtype.BF16}
 	}
-	return packing{teams: true, chunks: true}.sized(v, streamKind, int(columns))
+	return packing{teams: true, warps: t == dtype.F32, chunks: true}.sized(v, streamKind, int(columns))
 }
 
 // suitedStream returns the one of streams that suits n columns. It returns nil if there is none, or if v is not one of
@@ -92,7 +92,7 @@ func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launc
 			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: g, Params: spec.BlockFor(v, params{
-			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
+			phase: number, n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
 			segments: first, items: items, width: g[0], longest: uint32(max(64, 16*along)), along: uint32(along),
 			store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta),
 		}, p.Alpha, p.Beta)})

@@ -19,13 +19,8 @@ func variants() []*spec.Variant {
 	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
 		out := []dtype.Type{dtype.F16, dtype.BF16}
 		elem := map[string]string{"ELEM": include.Define(t)}
-		overlap := map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}
 		vs = append(vs,
-			packing{teams: true, chunks: t == dtype.F32}.sized(spec.PTX("cuda90_"+t.String(), spec.Variant{
-				In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true, Out: out,
-				Consts: []spec.Const{spec.Define("TEAMS", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
-				Unit:   spec.Unit{Defines: overlap},
-			}), rowsKind, 0),
+			rows90("cuda90_", t, rowsKind), many[t],
 			packing{}.sized(spec.PTX("cuda_"+t.String(), spec.Variant{
 				In: t, Entry: "csr", Local: spec.Line(local), Out: out, Unit: spec.Unit{Defines: elem},
 			}), rowsKind, 0),
@@ -38,6 +33,39 @@ func variants() []*spec.Variant {
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
 	return append(append(vs, doubles()...), streams...)
+}
+
+// many has the variants for products with many warps, by element type.
+var many = map[dtype.Type]*spec.Variant{
+	dtype.F32: manyVariant(dtype.F32), dtype.F16: manyVariant(dtype.F16), dtype.BF16: manyVariant(dtype.BF16),
+}
+
+func manyVariant(t dtype.Type) *spec.Variant {
+	return rows90("cuda90_many_", t, manyKind, spec.Define("BLOCKS", 12))
+}
+
+// rows90 returns a variant of kernel.cu from compute capability 9.0 on.
+func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) *spec.Variant {
+	return packing{teams: true, warps: true, chunks: t == dtype.F32}.sized(spec.PTX(prefix+t.String(), spec.Variant{
+		In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
+		Out: []dtype.Type{dtype.F16, dtype.BF16},
+		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
+			consts...),
+		Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
+	}), kind, 0)
+}
+
+// takesMany reports whether a product has a fifth more lanes than run at the same time, or six times as many if rows
+// were cut: with fewer, lanes wait for the few loads of each, above all in segments, and are better off with entries
+// loaded ahead. It was measured for 32 columns or more.
+func takesMany(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
+	s, split := pickShape(v, e, p), e.Format.(spec.Split)
+	tile := split.Items*s.across*s.along + int(split.Segments)*local + int(split.Middle+split.Warps)*lanes
+	has, resident := int64(tile)*int64(spec.Ceil(p.N, s.columns)), waveLanes*int64(max(1, p.Caps.Units))
+	if split.Rows > 0 {
+		return s.across >= 8 && has > 6*resident
+	}
+	return s.across >= 8 && 5*has > 6*resident
 }
 
 // vulkanTeams has the variants for Vulkan, by element type. vulkanRows has those for matrices without segments, for
@@ -77,7 +105,7 @@ func doubles() []*spec.Variant {
 // The variants for f64 on CUDA. A lane has two columns, or four, which is faster for many columns. Launches overlap
 // from compute capability 9.0 on.
 var (
-	narrowDouble90, wideDouble90 = cudaDouble("cuda90_f64", 90, 1, 8), cudaDouble("cuda90_wide_f64", 90, 2, 6)
+	narrowDouble90, wideDouble90 = cudaDouble("cuda90_f64", 90, 1, 8), cudaDouble("cuda90_wide_f64", 90, 2, 8)
 	narrowDouble, wideDouble     = cudaDouble("cuda_f64", 80, 1, 8), cudaDouble("cuda_wide_f64", 80, 2, 6)
 )
 
@@ -110,6 +138,8 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 			return vulkanTeams[v.In]
 		}
 		return vulkanRows[v.In]
+	case v.Kind == rowsKind && packingOf(v).warps && many[v.In] != nil && takesMany(v, e, p):
+		return many[v.In]
 	case p.N <= 64:
 		return v
 	case v == narrowDouble90:

@@ -1,14 +1,15 @@
 // Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB as strips: HEIGHT rows of a panel, a vector (HEIGHT × 1)
 // for each column with an entry, f32 on CUDA cores.
-// Tile: a warp computes (HEIGHT × COLS) for a strip or a segment of one. COLS/4 lanes side by side hold four columns
-// each; the other lane groups take four vectors in turn, and their sums are added at the end. Segments of a long strip
+// Tile: ALONG · COLS/4 lanes of a warp compute (HEIGHT × COLS) for an item: a strip or a segment of one. COLS/4 lanes side
+// by side hold four columns each; ALONG such groups take four vectors in turn, and their sums are added at the end. One
+// group does less work for each vector, several wait less where items are few. Segments of a long strip
 // leave partial sums in slots of the workspace, HEIGHT rows each, which phase 1 adds in order.
 // Data movement: a vector is HEIGHT values and a word with the column and a bit for each entry (strips.go). A row of B
 // is read once for all rows of a strip, straight to registers: for similar rows that is half as often as there are
 // entries, or less. The strips of a panel are on neighbouring warps and find each other's rows of B in L1.
 // Bound by: gathers of rows of B. No patterns are decoded and no values converted, which makes it faster than SPLIT on
 // tensor cores.
-// Constants: ENTRY, HEIGHT = 4, COLS (32, 64 or 128), WARPS, LEAST (CTAs that a multiprocessor has room for).
+// Constants: ENTRY, HEIGHT = 4, COLS (32, 64 or 128), ALONG, WARPS, LEAST (CTAs that a multiprocessor has room for).
 
 #include "params.h"
 #include "../include/result.cuh"
@@ -18,7 +19,7 @@
 #define ALL 0xffffffffu
 #define NO_SLOT 0xffffffffu
 #define ACROSS (COLS / 4) // lanes that a row of B has
-#define ALONG (32 / ACROSS) // groups of them
+#define TEAM (ACROSS * ALONG) // lanes of an item
 #define TOGETHER 4 // vectors that a group takes at once
 #define COLUMN (ALL >> HEIGHT) // of a vector's word; the bits above say which values are entries
 
@@ -74,11 +75,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes,
           const float *__restrict__ values, const float *__restrict__ b, const float *__restrict__ bias,
           void *__restrict__ c, float *__restrict__ part, const __grid_constant__ Params p) {
-    u32 lane = threadIdx.x & 31, item = (blockIdx.x + blockIdx.z * p.width) * WARPS + (threadIdx.x >> 5);
+    u32 warp = (blockIdx.x + blockIdx.z * p.width) * WARPS + (threadIdx.x >> 5), lane = threadIdx.x & (TEAM - 1),
+        item = warp * (32 / TEAM) + (threadIdx.x & 31) / TEAM;
     if (p.phase == 1) {
         launches_before();
         launches_after();
-        add_slots(&p, work, {columns, values, b}, {c, bias}, part, item);
+        add_slots(&p, work, {columns, values, b}, {c, bias}, part, warp);
         return;
     }
     uint4 w = make_uint4(0, 0, 0, NO_SLOT);
@@ -113,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
             for (int r = 0; r < HEIGHT; r++) fma4(acc[r], part_of(v[i][r / 4], r % 4), q[i]);
     }
 #pragma unroll
-    for (u32 d = ACROSS; d < 32; d *= 2)
+    for (u32 d = ACROSS; d < TEAM; d *= 2)
 #pragma unroll
         for (int r = 0; r < HEIGHT; r++) {
             acc[r].x += __shfl_xor_sync(ALL, acc[r].x, d), acc[r].y += __shfl_xor_sync(ALL, acc[r].y, d);
@@ -121,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
         }
     u32 line[HEIGHT];
 #pragma unroll
-    for (int r = 0; r < HEIGHT; r++) line[r] = __shfl_sync(ALL, row, r);
+    for (int r = 0; r < HEIGHT; r++) line[r] = __shfl_sync(ALL, row, r, TEAM);
     if (item >= p.items || !in) return;
 
     bool whole = w.w == NO_SLOT,

@@ -15,12 +15,11 @@ import (
 
 // cudaStrips are the variants of strips.cu, for each architecture first the one that a matrix is packed for.
 var cudaStrips = []*spec.Variant{
-	stripsVariant("cuda90_strips_n128_f32", 90, 128),
-	stripsVariant("cuda90_strips_n64_f32", 90, 64),
-	stripsVariant("cuda90_strips_n32_f32", 90, 32),
-	stripsVariant("cuda_strips_n128_f32", 80, 128),
-	stripsVariant("cuda_strips_n64_f32", 80, 64),
-	stripsVariant("cuda_strips_n32_f32", 80, 32),
+	stripsVariant("cuda90_strips_n128_f32", 90, 32, 1), stripsVariant("cuda90_strips2_n64_f32", 90, 16, 2),
+	stripsVariant("cuda90_strips4_n32_f32", 90, 8, 4), stripsVariant("cuda90_strips_n64_f32", 90, 16, 1),
+	stripsVariant("cuda90_strips_n32_f32", 90, 8, 1),
+	stripsVariant("cuda_strips_n128_f32", 80, 32, 1), stripsVariant("cuda_strips2_n64_f32", 80, 16, 2),
+	stripsVariant("cuda_strips4_n32_f32", 80, 8, 4),
 }
 
 // vulkanStrips are the variants of strips.comp, for each element type likewise.
@@ -28,22 +27,26 @@ var vulkanStrips = slices.Concat(vulkanStripsOf(dtype.F32), vulkanStripsOf(dtype
 
 const stripWarps = 4 // of a workgroup
 
-func stripsVariant(name string, arch int, cols uint32) *spec.Variant {
+// stripsVariant has `across` lanes side by side, with four columns each, and `along` groups of them.
+func stripsVariant(name string, arch int, across, along uint32) *spec.Variant {
+	cols := 4 * across
 	defines := map[string]string{"ENTRY": "hrpb", "LEAST": "7"}
 	if arch == 90 {
 		defines["OVERLAP"] = "1"
 	}
 	s := cudaSizes
 	s.height = hrpb.StripRows
-	return s.sized(spec.PTX(name, spec.Variant{
+	v := s.sized(spec.PTX(name, spec.Variant{
 		Local: spec.Line(32 * stripWarps), Entry: "hrpb", Overlaps: arch == 90, Need: spec.Need{Arch: arch},
 		Consts: []spec.Const{
-			spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", cols), spec.Define("WARPS", stripWarps),
-			spec.Define("BLOCK", cudaBlock), spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
+			spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", cols), spec.Define("ALONG", along),
+			spec.Define("WARPS", stripWarps), spec.Define("BLOCK", cudaBlock), spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{Source: "strips.cu", Defines: defines},
 	}), stripsKind, hrpb.StripRows, cols)
+	v.Shape, v.Tile.Splits = groups{across, along}, int(along)
+	return v
 }
 
 // vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all
@@ -110,15 +113,11 @@ func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.P
 	return e, nil
 }
 
-// stripParts and stripSums are the grids of the phases: on CUDA a warp for each part, or for each row of a cut strip;
-// on Vulkan stripLocal invocations for each part, or a workgroup for each cut strip.
+// stripParts and stripSums are the grids of the phases: invocations for each part; on CUDA a warp for each row of a cut
+// strip, on Vulkan a workgroup for each cut strip.
 func stripParts(v *spec.Variant, w hrpb.Work) grid {
-	per := int64(stripWarps)
-	if v.Code == backend.CodeSPIRV {
-		s := v.Shape.(groups)
-		per = int64(v.Local[0] / (s.across * s.along))
-	}
-	return grid{(int64(w.Parts) + per - 1) / per, v.Tile.Cols}
+	s := v.Shape.(groups)
+	return grid{spec.Ceil(int64(w.Parts), int64(v.Local[0]/(s.across*s.along))), v.Tile.Cols}
 }
 
 func stripSums(v *spec.Variant, w hrpb.Work) grid {
@@ -135,19 +134,37 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 		return suitedOnVulkan(v, e, p)
 	}
 	const resident = 7 * stripWarps // strips of a multiprocessor
-	n := p.N
+	n, along := p.N, uint32(1)
 	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) &&
 		2*e.Stats.Longest > 5*average {
 		n = 64
 	}
-	at := slices.Index(cudaStrips, v)
-	for at >= 0 && at+1 < len(cudaStrips) && cudaStrips[at+1].Unit.Arch == v.Unit.Arch && n <= cudaStrips[at+1].Tile.Cols {
-		at++
+	across := uint32(32)
+	for across > 8 && n <= 2*int(across) {
+		across /= 2
 	}
-	if at < 0 {
-		return v
+	if v.Need.Arch < 90 || !manyStrips(e, int64(across), int64(p.Caps.Units)) {
+		along = 32 / across
 	}
-	return cudaStrips[at]
+	for _, x := range cudaStrips {
+		if x.Need.Arch == v.Need.Arch && x.Shape == (groups{across, along}) {
+			return x
+		}
+	}
+	return v
+}
+
+// manyStrips reports whether items keep `units` multiprocessors busy by one lane group each, of `across` lanes. Several
+// groups would share an item's vectors, four each at a time, which leaves most idle where items are short. Long items,
+// which one group takes long for, must not be much longer than all that a lane group computes.
+func manyStrips(e *spec.Packed, across, units int64) bool {
+	const (
+		lanes    = 7 * 32 * stripWarps // that a multiprocessor runs at the same time
+		together = 4 * 4               // vectors of four groups
+	)
+	groups := max(1, lanes*units/across)
+	balanced := e.Stats.Longest*groups <= 2*e.Stats.Gathers
+	return 2*e.Items >= groups && (balanced || e.Stats.Gathers <= (together+1)*e.Items)
 }
 
 // suitedOnVulkan returns, for the variant that matrices are packed for, the narrowest that has all columns, with

@@ -24,7 +24,8 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) *spe
 	rows := rowWords(a.RowPtr, ranges)
 	split, heavy := spec.SplitRows(a.RowPtr, longest)
 	if hasTeams(v) {
-		split, heavy = spec.ShareRows(a.RowPtr, min(longest, spec.LongRow(a.Rows, a.NNZ())), longest)
+		long := min(longest, spec.LongRow(a.Rows, a.NNZ()))
+		split, heavy = spec.ShareRows(a.RowPtr, spec.Limits{Short: long, Middle: long, Long: long, Longest: longest})
 	}
 	words, columns := appendColumns(append(rows, heavy...), a.ColIdx)
 	e := &spec.Packed{

@@ -2,12 +2,17 @@
 
 package spec
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Split says how the rows of a matrix are divided: whole, or cut into segments.
 type Split struct {
 	Longest  uint32 // rows with more entries are cut into segments of this many
 	Segments uint32 // segments
+	Middle   uint32 // rows for a warp each, or for a workgroup where a warp takes the entries four at a time
+	Warps    uint32 // rows for a warp each
 	Slots    uint32 // rows of the workspace for the segments' partial sums
 	Rows     uint32 // rows in several segments
 	Average  int    // entries of a row
@@ -80,29 +85,66 @@ func LongRow(rows int, nnz int64) int {
 	return min(LongestRow(rows, nnz), (max(least, 3*int(nnz/int64(max(rows, 1))))+3)&^3)
 }
 
-// ShareRows lists the rows with more than long entries, in segments of at most longest entries (first entry, last + 1,
-// row, slot for the partial sums; NoSlot if the segment is the whole row). Then it lists the rows in several segments
-// (row, first slot, last + 1).
-func ShareRows(rowptr []int64, long, longest int) (Split, []uint32) {
-	s := Split{Longest: uint32(long)}
-	var segments, rows []uint32
+// Limits are the most entries of rows that a group of lanes computes (Short), a warp (Middle, or Long where a warp takes
+// many entries at a time), and a workgroup (Longest). Rows with more entries are cut into segments of Longest entries.
+// Each limit is at least the one before.
+type Limits struct{ Short, Middle, Long, Longest int }
+
+// TeamLimits returns the limits for devices where a workgroup, but no warp, computes a row.
+func TeamLimits(rows int, nnz int64) Limits {
+	long := LongRow(rows, nnz)
+	return Limits{long, long, long, LongestRow(rows, nnz)}
+}
+
+// WarpLimits returns the limits for devices where a warp computes a row. A lane group takes four entries at a time, each
+// after the one before has arrived, so a row much longer than the average ends long after the others. A small matrix,
+// whose rows all run at the same time, takes as long as its longest row.
+func WarpLimits(rows int, nnz int64) Limits {
+	const (
+		wave = 132 * 128 // lane groups that run at the same time on a large device, with 32 columns
+		few  = 4         // entries of a row, on average
+		step = 8         // entries
+		long = 64
+	)
+	l := TeamLimits(rows, nnz)
+	average := int(nnz / int64(max(rows, 1)))
+	short := max(2*step, (2*average+step-1)&^(step-1))
+	if rows <= wave && average < few {
+		short = step
+	}
+	l.Short, l.Long = min(short, l.Short), min(max(long, l.Long), l.Longest)
+	return l
+}
+
+// ShareRows lists the rows for workgroups, in segments (first entry, last + 1, row, slot for the partial sums; NoSlot if
+// the segment is the whole row). Then it lists likewise the rows for workgroups or warps, those for warps, and the rows
+// in several segments (row, first slot, last + 1).
+func ShareRows(rowptr []int64, l Limits) (Split, []uint32) {
+	s := Split{Longest: uint32(l.Short)}
+	var segments, middle, warps, rows []uint32
 	for i := range len(rowptr) - 1 {
 		begin, end := int(rowptr[i]), int(rowptr[i+1])
+		whole := []uint32{uint32(begin), uint32(end), uint32(i), NoSlot}
 		switch entries := end - begin; {
-		case entries <= long:
-		case entries <= longest:
-			segments = append(segments, uint32(begin), uint32(end), uint32(i), NoSlot)
+		case entries <= l.Short:
+		case entries <= l.Middle:
+			warps = append(warps, whole...)
+		case entries <= l.Long:
+			middle = append(middle, whole...)
+		case entries <= l.Longest:
+			segments = append(segments, whole...)
 		default:
 			first := s.Slots
-			for p := begin; p < end; p += longest {
-				segments = append(segments, uint32(p), uint32(min(p+longest, end)), uint32(i), s.Slots)
+			for p := begin; p < end; p += l.Longest {
+				segments = append(segments, uint32(p), uint32(min(p+l.Longest, end)), uint32(i), s.Slots)
 				s.Slots++
 			}
 			rows = append(rows, uint32(i), first, s.Slots)
 		}
 	}
-	s.Segments, s.Rows = uint32(len(segments)/4), uint32(len(rows)/3)
-	return s, append(segments, rows...)
+	s.Segments, s.Middle, s.Warps = uint32(len(segments)/4), uint32(len(middle)/4), uint32(len(warps)/4)
+	s.Rows = uint32(len(rows) / 3)
+	return s, slices.Concat(segments, middle, warps, rows)
 }
 
 // NoSlot in place of a slot: the sums go to C.
