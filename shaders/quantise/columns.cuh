@@ -50,7 +50,8 @@ struct Seen {
     }
     // range returns 512 + E, or 0, and WILD. A normal number that exceeds 2039/1024 carries into its exponent.
     __device__ __forceinline__ u32 range() const {
-        u32 m = (most - STEP) / 2, e = m >= 0x800000u ? ((m + (0xffffffu - (2039u << 13))) >> 23) + 385 : range_of(m) & 0x3ffu;
+        u32 m = (most - STEP) / 2, up = 0xffffffu - (2039u << 13);
+        u32 e = m >= 0x800000u ? ((m + up) >> 23) + 385 : range_of(m) & 0x3ffu;
         return e | (least < STEP ? WILD : 0);
     }
     // join returns the range of two sets of elements together: their 16-bit halves do not meet.

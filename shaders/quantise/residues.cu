@@ -4,7 +4,7 @@
 // Data movement: elements go through registers; the first KEEP of a thread's 16 rows stay there while the cluster joins
 // the columns' ranges, others are read again. A thread stores its 16 bytes as they are; with its neighbour's they are a
 // sector.
-// Bound by: integer arithmetic, 5 instructions an element and modulus; with few columns by the latency of the steps.
+// Bound by: arithmetic, 4 instructions an element and modulus; with few columns by the latency of the steps.
 
 #define COLS 16
 #define DEPTH 128 // rows of B in a block
@@ -86,11 +86,11 @@ template <bool WIDE> __device__ __forceinline__ Digits quantised(u32 x, int l, f
     return {digits(whole(x, scale, more), 31), 0}; // with fewer digits the fourth one takes what is left
 }
 
-// Sums of weighted digits begin at an origin, a multiple of 256·m, such that they are the bits of an f32 that is 2^23 or
-// more, whose last bit is 1. So the quotient comes from one multiply-add in f32, which rounds it to an integer, and all
-// that is left to do is modulo 256.
+// A sum of weighted digits starts from the bits of an f32 between 2^23 and 2^24, where an f32 counts in ones: the
+// origin, a multiple of 256·m. So one multiply-add in f32 finds the quotient by m and rounds it to an integer, which the
+// sum WHOLE + quotient is. The residue is computed modulo 256, where the origin and WHOLE are zero.
 #define TWO23 0x800000u
-#define WHOLE 0xc00000u // a multiple of 256 in the middle of f32 numbers whose last bit is 1
+#define WHOLE 0xc00000u
 __host__ __device__ constexpr u32 quotient_of_origin(u32 m) { return (WHOLE / m + 128) / 256 * 256; }
 
 // near returns whether residues of any digits fit a byte: the remainder is half of m at most, and as far off as the
@@ -120,8 +120,8 @@ static_assert(modulus(0) == 256 && all_near(), "residues fit a byte");
 struct Modulus {
     u32 lo, hi; // weights of the digits
     u32 origin; // as bits of an f32
-    float reciprocal, whole; // whole: what makes the quotient WHOLE and what it is of the digits' sum
-    u32 minus; // m
+    float reciprocal, whole; // of m; WHOLE less the origin's quotient
+    u32 minus; // -m
 };
 struct Table {
     Modulus of[MOST_MODULI];
@@ -130,7 +130,8 @@ constexpr Table table() {
     Table t = {};
     for (int i = 0; i < MOST_MODULI; i++) {
         u32 m = modulus(i), q = quotient_of_origin(m);
-        t.of[i] = {digit_weights(m, 0), digit_weights(m, 4), 0x4b000000u + m * q - TWO23, 1.0f / m, (float)(WHOLE - q), 0 - m};
+        u32 origin = 0x4b000000u + m * q - TWO23;
+        t.of[i] = {digit_weights(m, 0), digit_weights(m, 4), origin, 1.0f / m, (float)(WHOLE - q), 0 - m};
     }
     return t;
 }

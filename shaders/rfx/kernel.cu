@@ -14,7 +14,7 @@
 typedef long long i64;
 
 #define ALL 0xffffffffu
-#define CTAS (BITS < 31 ? 8 : BITS == 31 ? 7 : 4) // on a multiprocessor: what registers allow
+#define CTAS (BITS < 31 ? 8 : BITS == 31 ? 7 : 4) // on a multiprocessor, by the registers that they take
 
 // Sums of products, in 64 bits: a row's integers, or halves of them (SPLIT bits), by place.
 #if BITS == 31
@@ -29,14 +29,13 @@ typedef long long i64;
 #endif
 
 #if BITS == 15
-typedef uint2 Columns, Ints; // a lane's columns of a row of q; four entries' integers
+typedef uint2 Quad; // four columns of a row of q, or four entries' integers
 #elif BITS == 47
-struct Columns {
-    uint4 lo, hi; // lower and upper halves; of entries: each one's halves side by side
+struct Quad {
+    uint4 lo, hi; // of columns: lower and upper halves; of entries: each one's halves side by side
 };
-typedef Columns Ints;
 #else
-typedef uint4 Columns, Ints;
+typedef uint4 Quad;
 #endif
 
 // load_if returns the vector at b, or anything. (It is predicated by hand, as load of load.cuh is, which returns zeros
@@ -49,7 +48,6 @@ __device__ __forceinline__ uint4 load_if(const uint4 *b, bool in) {
                  : "l"(b), "r"((u32)in));
     return x;
 }
-
 __device__ __forceinline__ uint2 load_if(const uint2 *b, bool in) {
     uint2 x;
     asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"
@@ -59,18 +57,20 @@ __device__ __forceinline__ uint2 load_if(const uint2 *b, bool in) {
     return x;
 }
 
-// fetch returns the lane's columns of a row of q, or anything. `first` is that of row 0, and rows are `pitch` bytes apart.
+// fetch returns the lane's quad of a row of q, or anything. `first` is that of row 0, and rows are `pitch` bytes apart.
 // (The address is computed by name: the compiler would add its parts in four instructions.)
-__device__ __forceinline__ Columns fetch(const char *first, u32 row, u32 pitch, bool in) {
+__device__ __forceinline__ Quad fetch(const char *first, u32 row, u32 pitch, bool in) {
     const char *at;
     asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(pitch), "l"(first));
-#if BITS == 47
-    Columns v;
+#if BITS == 15
+    return load_if((const uint2 *)at, in);
+#elif BITS == 47
+    Quad v;
     v.lo = load_if((const uint4 *)at, in);
     v.hi = load_if((const uint4 *)(at + pitch / 2), in);
     return v;
 #else
-    return load_if((const Columns *)at, in);
+    return load_if((const uint4 *)at, in);
 #endif
 }
 
@@ -85,44 +85,32 @@ __device__ __forceinline__ void mad(i64 &sum, int a, int b) {
 #define NARROW 64 // times four entries, whose sums with bytes of A fit 32 bits: 256·2^15·255 < 2^31
 
 // dp2 adds products of two integers and bytes of A: the lower ones, which have no sign, or the upper ones.
-__device__ __forceinline__ void dp2(int (&sum)[3], u32 b, u32 bytes) {
+__device__ __forceinline__ void dp2(int (&sum)[2], u32 b, u32 bytes) {
     asm("dp2a.lo.s32.u32 %0, %1, %2, %0;" : "+r"(sum[0]) : "r"(b), "r"(bytes));
     asm("dp2a.hi.s32.s32 %0, %1, %2, %0;" : "+r"(sum[1]) : "r"(b), "r"(bytes));
 }
 
 // accumulate adds the products of four entries and the columns in b.
-__device__ __forceinline__ void accumulate(int (&sum)[4][3], const Ints &a, const bool (&in)[4],
-                                           const Columns (&b)[4]) {
+__device__ __forceinline__ void accumulate(int (&sum)[4][2], const Quad &a, const bool (&in)[4], const Quad (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
         u32 pair = (i == 0 ? a.x : a.y) & ((in[i] ? 0xffffu : 0) | (in[i + 1] ? 0xffff0000u : 0));
         u32 bytes = __byte_perm(pair, 0, 0x3120);
-#pragma unroll
-        for (int j = 0; j < 4 / 2; j++) {
-            u32 x = j == 0 ? b[i].x : b[i].y, y = j == 0 ? b[i + 1].x : b[i + 1].y;
-            dp2(sum[2 * j], __byte_perm(x, y, 0x5410), bytes);
-            dp2(sum[2 * j + 1], __byte_perm(x, y, 0x7632), bytes);
-        }
+        dp2(sum[0], __byte_perm(b[i].x, b[i + 1].x, 0x5410), bytes);
+        dp2(sum[1], __byte_perm(b[i].x, b[i + 1].x, 0x7632), bytes);
+        dp2(sum[2], __byte_perm(b[i].y, b[i + 1].y, 0x5410), bytes);
+        dp2(sum[3], __byte_perm(b[i].y, b[i + 1].y, 0x7632), bytes);
     }
 }
 
-// carry makes room for as many entries again: a sum is x + 2^8·y + 2^24·z.
-__device__ __forceinline__ void carry(int (&sum)[4][3]) {
+// widen moves sums to those of 64 bits.
+__device__ __forceinline__ void widen(i64 (&to)[SUMS][4], int (&sum)[4][2]) {
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        sum[j][1] += sum[j][0] >> 8, sum[j][0] &= 255;
-        sum[j][2] += sum[j][1] >> 16, sum[j][1] &= 65535;
-    }
-}
-
-// widen returns the sums in 64 bits.
-__device__ __forceinline__ void widen(i64 (&to)[SUMS][4], const int (&sum)[4][3]) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) to[0][j] = sum[j][0] + 256 * (i64)sum[j][1] + (1 << 24) * (i64)sum[j][2];
+    for (int j = 0; j < 4; j++) to[0][j] += sum[j][0] + 256 * (i64)sum[j][1], sum[j][0] = sum[j][1] = 0;
 }
 #else
 // accumulate adds the products of entry i of four and the columns in b.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Ints &a, int i, bool in, const Columns &b) {
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, int i, bool in, const Quad &b) {
 #if BITS == 47
     const uint4 &h = i < 2 ? a.lo : a.hi;
     int lo = in ? word(h, 2 * (i & 1)) : 0, hi = in ? word(h, 2 * (i & 1) + 1) : 0;
@@ -151,8 +139,8 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Ints &a, i
 }
 
 // accumulate adds the products of four entries.
-__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Ints &a, const bool (&in)[4],
-                                           const Columns (&b)[4]) {
+__device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, const bool (&in)[4],
+                                           const Quad (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) accumulate(sum, a, i, in[i], b[i]);
 }
@@ -163,12 +151,12 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Ints &a, c
 // fetched before the rows of these, and the first ones before launches_before. Entries of the neighbouring rows count
 // as zero times anything.
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along,
-                                        const uint4 *__restrict__ colidx, const Ints *__restrict__ ints,
+                                        const uint4 *__restrict__ colidx, const Quad *__restrict__ ints,
                                         const void *__restrict__ q, u32 x, u32 ld) {
-    u32 k = (begin & ~3u) + 4 * group, step = 4 * along, count = end - begin, pitch = ld * (u32)sizeof(Columns);
+    u32 k = (begin & ~3u) + 4 * group, step = 4 * along, count = end - begin, pitch = ld * (u32)sizeof(Quad);
     const char *first = (const char *)q + x * (BITS == 15 ? 8 : 16);
     uint4 cols;
-    Ints a;
+    Quad a;
     if (k < end) {
         cols = __ldg(colidx + k / 4);
         a = ints[k / 4];
@@ -177,18 +165,18 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
     launches_after();
     if (k >= end) return;
 #if BITS == 15
-    int narrow[4][3] = {};
+    int narrow[4][2] = {};
     u32 left = NARROW;
 #endif
     while (true) {
         u32 next = k + step;
         uint4 next_cols;
-        Ints next_a;
+        Quad next_a;
         if (next < end) {
             next_cols = __ldg(colidx + next / 4);
             next_a = ints[next / 4];
         }
-        Columns b[4];
+        Quad b[4];
         bool in[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -197,8 +185,7 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
         }
 #if BITS == 15
         accumulate(narrow, a, in, b);
-        if (next >= end) widen(sum, narrow);
-        if (--left == 0) carry(narrow), left = NARROW;
+        if (--left == 0 || next >= end) widen(sum, narrow), left = NARROW;
 #else
         accumulate(sum, a, in, b);
 #endif
@@ -234,7 +221,7 @@ __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
 // The kernel's arguments.
 struct Args {
     const u32 *rows;
-    const Ints *ints;
+    const Quad *ints;
     const void *values, *b;
     const u32 *q, *bias;
     u32 *c;
@@ -310,7 +297,7 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums
     store(row, ra, col, sum, a, p);
 }
 
-// store_partial writes the lane's sums to a row of the workspace.
+// store_partial writes four sums to a row of the workspace.
 __device__ __forceinline__ void store_partial(u32 slot, u32 col, const i64 (&sums)[SUMS][4], const Args &a,
                                               const Params &p) {
 #pragma unroll
@@ -363,7 +350,7 @@ __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, c
 #endif
 
 extern "C" __global__ void __launch_bounds__(128, CTAS)
-    rfx(const u32 *__restrict__ rows, const Ints *__restrict__ ints, const void *__restrict__ values,
+    rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
         const __grid_constant__ Params p) {
     Args a = {rows, ints, values, b, q, bias, c, part};
