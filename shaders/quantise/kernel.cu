@@ -15,17 +15,13 @@ __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     place[2] = __byte_perm(a, b, 0x5410), place[3] = __byte_perm(a, b, 0x7632);
 }
 
-// Phase 1, 2 or 3 comes right after phase 0 or 4, and before it waits it reads what that reads so, B: they begin
-// together.
-
-// scan is phase 0. S is Seen, or SeenAll where no other phase follows.
+// scan is phase 0. S is Seen or SeenAll.
 template <class S, int ELEM> __device__ __forceinline__ void scan(const u32 *__restrict__ b, u32 *q, const Params &p) {
     Place at = place<4>(p);
     u32 r[4];
-    if (p.bits != 0) launches_after();
     find<S, ELEM>(r, b, at, p);
     launches_before();
-    if (p.bits == 0) launches_after();
+    launches_after();
     if (at.j < p.ldq && at.sub == 0) write(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j, r);
 }
 
@@ -41,9 +37,9 @@ template <int C> __device__ __forceinline__ void joined(u32 (&r)[C], u32 *q, con
         u32 x[C];
         read(x, q + (size_t)(c + 1) * p.ldq + at.j);
 #pragma unroll
-        for (int t = 0; t < C; t++) r[t] = Seen::join(r[t], x[t]);
+        for (int t = 0; t < C; t++) r[t] = join(r[t], x[t]);
     }
-    join_lanes<Seen>(r, at.lane, p.across);
+    join_lanes(r, at.lane, p.across);
     if (inside && at.sub == 0 && blockIdx.x == 0) write(q + at.j, r);
 }
 
@@ -58,11 +54,7 @@ template <int BITS, int C> struct Columns {
             if (BITS == 47) l[t] = unit(range[t], p.bits);
             else factors(range[t], p.bits, scale[t], more[t]);
     }
-    // whole returns the integer of a finite element. At p = 15 adding 3·2^22 rounds it, to the last bits of an f32.
-    __device__ __forceinline__ int whole(u32 x, int t) const {
-        float y = __uint_as_float(x) * scale[t];
-        return BITS == 15 ? __float_as_int(__fmaf_rn(y, more[t], 12582912.0f)) : __float2int_rn(y * more[t]);
-    }
+    __device__ __forceinline__ int whole(u32 x, int t) const { return ::whole(x, scale[t], more[t]); }
 };
 
 // put stores a row's integers: phase 1. BITS is 15, 31 (for 23, too) or 47.
@@ -122,10 +114,6 @@ template <int BITS, int ELEM, int C>
 __device__ __forceinline__ void convert(Rows<ELEM, C> &loaded, const u32 *b, u32 *rows, const u32 (&range)[C],
                                         const Place &at, const Params &p) {
     Columns<BITS, C> columns(range, p);
-    u32 wild = 0;
-#pragma unroll
-    for (int t = 0; t < C; t++) wild |= range[t] & WILD;
-    bool special = wild != 0 || at.j + C > p.n;
 #pragma unroll 1
     for (u32 k = at.begin + at.sub; k < at.end; k += loaded.AHEAD * at.subs) {
         if (k != at.begin + at.sub) loaded.load(b, k, at, p);
@@ -134,10 +122,7 @@ __device__ __forceinline__ void convert(Rows<ELEM, C> &loaded, const u32 *b, u32
             u32 row = k + i * at.subs, x[C];
             if (row >= at.end) break;
 #pragma unroll
-            for (int t = 0; t < C; t++) x[t] = loaded.of[i].bits(t);
-            if (special)
-#pragma unroll
-                for (int t = 0; t < C; t++) x[t] = at.j + t < p.n && finite(x[t]) ? x[t] : 0;
+            for (int t = 0; t < C; t++) x[t] = at.j + t < p.n ? loaded.of[i].bits(t) : 0;
             put<BITS>(rows, row, x, columns, at, p);
         }
     }
@@ -183,14 +168,14 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
     u32 r = 0;
 #pragma unroll 4
     for (u32 c = threadIdx.x / 8; c < p.chunks; c += LOCAL / 8)
-        r = Seen::join(r, q[(size_t)(c + 1) * p.ldq + first + lane % 8]);
-    r = Seen::join(r, __shfl_xor_sync(ALL, r, 8));
-    r = Seen::join(r, __shfl_xor_sync(ALL, r, 16));
+        r = join(r, q[(size_t)(c + 1) * p.ldq + first + lane % 8]);
+    r = join(r, __shfl_xor_sync(ALL, r, 8));
+    r = join(r, __shfl_xor_sync(ALL, r, 16));
     if (lane < 8) found[warp][lane] = r;
     __syncthreads();
     r = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) r = Seen::join(r, found[w][lane / 4]);
+    for (int w = 0; w < WARPS; w++) r = join(r, found[w][lane / 4]);
     if (blockIdx.x == 0 && warp == 0 && lane % 4 == 0) q[j] = r;
     if (tile >= tiles) return;
     u32 places = (p.bits + 1) / 8;
@@ -232,20 +217,20 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
     __shared__ u32 found[WARPS][8];
     u32 lane = threadIdx.x % 32, j = 8 * blockIdx.y + lane % 8, begin = blockIdx.x * p.rows,
         end = min(begin + p.rows, p.k);
-    launches_after();
     Seen seen;
     if (j < p.n)
 #pragma unroll 4
         for (u32 k = begin + threadIdx.x / 8; k < end; k += LOCAL / 8) seen.see(load1<ELEM>(b, (size_t)k * p.ldb + j));
     u32 r = seen.range();
-    r = Seen::join(r, __shfl_xor_sync(ALL, r, 8));
-    r = Seen::join(r, __shfl_xor_sync(ALL, r, 16));
+    r = join(r, __shfl_xor_sync(ALL, r, 8));
+    r = join(r, __shfl_xor_sync(ALL, r, 16));
     if (lane < 8) found[threadIdx.x / 32][lane] = r;
     __syncthreads();
     launches_before();
+    launches_after();
     if (threadIdx.x >= 8) return;
 #pragma unroll
-    for (int w = 1; w < WARPS; w++) r = Seen::join(r, found[w][lane]);
+    for (int w = 1; w < WARPS; w++) r = join(r, found[w][lane]);
     q[(size_t)(blockIdx.x + 1) * p.ldq + j] = r;
 }
 

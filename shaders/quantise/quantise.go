@@ -317,7 +317,7 @@ func leastRows(v *spec.Variant, l Layout) int {
 	case v.Code == backend.CodeGo:
 		return max(least, 8*l.Chunks)
 	case v == wide:
-		return max(least/2, spec.Ceil(l.K, max(1, most*128/max(1, l.LD))))
+		return max(least, spec.Ceil(l.K, max(1, most*128/max(1, l.LD))))
 	}
 	return least
 }
