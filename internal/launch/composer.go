@@ -108,7 +108,8 @@ func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layo
 	}
 	return w.copy(sbuf, dbuf, e, densecopy.Op{
 		Rows: src.Rows, Cols: src.Cols, Alpha: 1, Beta: beta, Epilogue: e.Epilogue,
-		Src: densecopy.Layout{Type: src.Type, LD: src.LD, First: src.First, ColMajor: src.ColMajor, Aligned: !src.Loose},
+		Src: densecopy.Layout{Type: src.Type, LD: src.LD, First: src.First, ColMajor: src.ColMajor,
+			Aligned: !src.Loose && src.First == 0},
 		Dst: densecopy.Layout{Type: dst.Type, LD: dst.LD, ColMajor: dst.ColMajor, Aligned: !dst.Loose},
 	})
 }

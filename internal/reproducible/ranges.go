@@ -33,7 +33,7 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 	}
 	from := t.BlockLayout(0, 0)
 	q := quantise.NewLayout(from.Rows, from.Cols, rfx.P23)
-	l, err := quantise.Launch(v, q, from.Type, from.LD)
+	l, err := quantise.Ranges(v, q, from.Type, from.LD)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 		return nil, err
 	}
 	defer parts.Close()
-	launches, err := launch.Passes(d, quantise.Program, []backend.Buffer{t.Block(0, 0), parts}, l.Passes[:1])
+	launches, err := launch.Passes(d, quantise.Program, []backend.Buffer{t.Block(0, 0), parts}, l.Passes)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 	return joined(q, words), nil
 }
 
-// joined returns the ranges of the columns, given the words that the first pass of kernel quantise writes.
+// joined returns the ranges of the columns, given the words that quantise.Ranges writes.
 func joined(q quantise.Layout, words []rfx.Range) []rfx.Range {
 	cols := make([]rfx.Range, q.N)
 	for c := 1; c <= q.Chunks; c++ {

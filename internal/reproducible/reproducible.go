@@ -321,20 +321,16 @@ func (r *Executor) quantise(w *launch.Composer, j int, buf backend.Buffer, whole
 		return nil, err
 	}
 	from, _ := w.Source(j)
-	layout := fixedLayout(r.Matrix, from)
+	layout, launches := fixedLayout(r.Matrix, from), quantise.Launch
 	if !whole {
-		layout = quantise.NewLayout(from.Rows, from.Cols, rfx.P23)
+		layout, launches = quantise.NewLayout(from.Rows, from.Cols, rfx.P23), quantise.Ranges
 	}
-	l, err := quantise.Launch(v, layout, from.Type, from.LD)
+	l, err := launches(v, layout, from.Type, from.LD)
 	if err != nil {
 		return nil, err
 	}
 	q := w.Fixed(layout.Bytes())
-	args := []backend.Buffer{buf, q}
-	if !whole {
-		l.Passes = l.Passes[:1]
-	}
-	return q, w.Add(quantise.Program, args, l.Passes...)
+	return q, w.Add(quantise.Program, []backend.Buffer{buf, q}, l.Passes...)
 }
 
 // Check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,

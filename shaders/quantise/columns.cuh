@@ -1,5 +1,5 @@
-// Columns of B: elements as bits of f32, their ranges, eight columns to a lane, what a CTA joins of its lanes; integers
-// and their digits.
+// Columns of B: elements as bits of f32, their ranges, four or eight columns to a lane, what a CTA joins of its lanes;
+// integers and their digits.
 
 #pragma once
 #include "params.h"
@@ -12,94 +12,126 @@ typedef unsigned int u32;
 #define ALL 0xffffffffu
 #define WARPS (LOCAL / 32)
 
-// load8 returns the f32 bits of row k's elements j to j+7, whatever lies past the last column. j is a multiple of 8.
-template <int ELEM> __device__ __forceinline__ void load8(u32 (&x)[8], const u32 *b, u32 k, u32 j, u32 ldb) {
-    size_t i = (size_t)k * ldb + j;
-    if (ELEM == F32) {
-        uint4 v = __ldg((const uint4 *)(b + i)), w = __ldg((const uint4 *)(b + i + 4));
-        x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w, x[4] = w.x, x[5] = w.y, x[6] = w.z, x[7] = w.w;
-        return;
-    }
-    uint4 w = __ldg((const uint4 *)(b + i / 2));
-    u32 v[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-    for (int t = 0; t < 4; t++)
-        x[2 * t] = __float_as_uint(widen_lo<ELEM>(v[t])), x[2 * t + 1] = __float_as_uint(widen_hi<ELEM>(v[t]));
-}
+// Some is a row's elements of C neighbouring columns as they are in B.
+template <int ELEM, int C> struct Some {
+    static const int WORDS = ELEM == F32 ? C : C / 2;
+    u32 w[WORDS];
 
-// What is known of some elements: the largest magnitude of any, and of the finite ones, and the lowest bit set in a
-// finite one as a number, less 1 (so that none is the largest). All are bits of f32.
-struct Seen {
-    u32 any, largest, lowest;
+    // load reads row k's elements from j on, whatever lies past the last column. j is a multiple of C.
+    __device__ __forceinline__ void load(const u32 *b, u32 k, u32 j, u32 ldb) {
+        const u32 *from = b + ((size_t)k * ldb + j) * WORDS / C;
+        if constexpr (WORDS == 2) {
+            uint2 v = __ldg((const uint2 *)from);
+            w[0] = v.x, w[1] = v.y;
+        } else {
+#pragma unroll
+            for (int i = 0; i < WORDS; i += 4) {
+                uint4 v = __ldg((const uint4 *)(from + i));
+                w[i] = v.x, w[i + 1] = v.y, w[i + 2] = v.z, w[i + 3] = v.w;
+            }
+        }
+    }
+    // bits returns the f32 bits of element t.
+    __device__ __forceinline__ u32 bits(int t) const {
+        if (ELEM == F32) return w[t];
+        return __float_as_uint(t % 2 ? widen_hi<ELEM>(w[t / 2]) : widen_lo<ELEM>(w[t / 2]));
+    }
 };
 
-__device__ __forceinline__ void see(Seen &s, u32 x) {
-    u32 m = x & 0x7fffffffu;
-    s.any = max(s.any, m);
-    if (m >= 0x7f800000u) m = 0;
-    s.largest = max(s.largest, m);
-    // Without its last bit, a number is smaller by that bit. A power of two is that bit itself.
-    u32 low = __float_as_uint(__uint_as_float(m) - __uint_as_float(m & (m - 1)));
-    s.lowest = min(s.lowest, ((m & 0x7fffffu) != 0 ? low : m) - 1);
+// Seen is the largest magnitude of the finite ones of some elements, and whether there are others: the largest and the
+// least of 2·x + STEP without the sign, where infinities and NaN alone wrap around, to less than STEP.
+#define STEP 0x1000000u
+struct Seen {
+    u32 most = STEP, least = 0xffffffffu;
+
+    __device__ __forceinline__ void see(u32 x) {
+        u32 m = 2 * x + STEP;
+        most = max(most, m), least = min(least, m);
+    }
+    __device__ __forceinline__ u32 range() const {
+        return (range_of((most - STEP) / 2) & 0x3ffu) | (least < STEP ? WILD : 0);
+    }
+};
+
+// SeenAll is what a whole range needs: the largest magnitude of any element, and of the finite ones, and the lowest bit
+// set in a finite one as a number, less 1 (so that none is the largest). All are bits of f32.
+struct SeenAll {
+    u32 any = 0, largest = 0, lowest = 0xffffffffu;
+
+    __device__ __forceinline__ void see(u32 x) {
+        u32 m = x & 0x7fffffffu;
+        any = max(any, m);
+        if (m >= 0x7f800000u) m = 0;
+        largest = max(largest, m);
+        // Without its last bit, a number is smaller by that bit. A power of two is that bit itself.
+        u32 low = __float_as_uint(__uint_as_float(m) - __uint_as_float(m & (m - 1)));
+        lowest = min(lowest, ((m & 0x7fffffu) != 0 ? low : m) - 1);
+    }
+    __device__ __forceinline__ u32 range() const {
+        u32 r = any >= 0x7f800000u ? WILD : 0;
+        return largest == 0 ? r : r | join(range_of(largest), range_of(lowest + 1));
+    }
+};
+
+// write writes C words.
+template <int C> __device__ __forceinline__ void write(u32 *to, const u32 (&r)[C]) {
+#pragma unroll
+    for (int i = 0; i < C; i += 4) *(uint4 *)(to + i) = make_uint4(r[i], r[i + 1], r[i + 2], r[i + 3]);
 }
 
-__device__ __forceinline__ u32 range_of(const Seen &s) {
-    u32 r = s.any >= 0x7f800000u ? WILD : 0;
-    return s.largest == 0 ? r : r | join(range_of(s.largest), range_of(s.lowest + 1));
+// read reads C words.
+template <int C> __device__ __forceinline__ void read(u32 (&r)[C], const u32 *from) {
+#pragma unroll
+    for (int i = 0; i < C; i += 4) {
+        uint4 v = *(const uint4 *)(from + i);
+        r[i] = v.x, r[i + 1] = v.y, r[i + 2] = v.z, r[i + 3] = v.w;
+    }
 }
 
-// write8 writes eight words.
-__device__ __forceinline__ void write8(u32 *to, const u32 (&r)[8]) {
-    ((uint4 *)to)[0] = make_uint4(r[0], r[1], r[2], r[3]);
-    ((uint4 *)to)[1] = make_uint4(r[4], r[5], r[6], r[7]);
-}
-
-// join8 joins what the lanes of the same eight columns found, for all of them. across is at most 16.
-__device__ __forceinline__ void join8(u32 (&r)[8], u32 lane, u32 across) {
+// join_lanes joins what the lanes of the same C columns found, for all of them. C·across is at most 128.
+template <int C> __device__ __forceinline__ void join_lanes(u32 (&r)[C], u32 lane, u32 across) {
     __shared__ __align__(16) u32 found[WARPS][128];
     for (u32 d = across; d < 32; d *= 2)
 #pragma unroll
-        for (int t = 0; t < 8; t++) r[t] = join(r[t], __shfl_xor_sync(ALL, r[t], d));
-    if (threadIdx.x % 32 < across) write8(found[threadIdx.x / 32] + 8 * lane, r);
+        for (int t = 0; t < C; t++) r[t] = join(r[t], __shfl_xor_sync(ALL, r[t], d));
+    if (threadIdx.x % 32 < across) write(found[threadIdx.x / 32] + C * lane, r);
     __syncthreads();
     u32 column = threadIdx.x, x = 0; // a column for each thread
-    if (column < 8 * across)
+    if (column < C * across)
 #pragma unroll
         for (int w = 0; w < WARPS; w++) x = join(x, found[w][column]);
-    if (column < 8 * across) found[0][column] = x;
+    if (column < C * across) found[0][column] = x;
     __syncthreads();
-    uint4 lo = *(const uint4 *)(found[0] + 8 * lane), hi = *(const uint4 *)(found[0] + 8 * lane + 4);
-    r[0] = lo.x, r[1] = lo.y, r[2] = lo.z, r[3] = lo.w, r[4] = hi.x, r[5] = hi.y, r[6] = hi.z, r[7] = hi.w;
+    read(r, found[0] + C * lane);
 }
 
-// The lane's place in phases 0 to 2, in which a lane has eight columns, from j on.
+// The lane's place in phases 0 to 2, in which a lane has C columns, from j on.
 struct Place {
     u32 lane, sub, subs, j, begin, end;
 };
 
-__device__ __forceinline__ Place place(const Params &p) {
+template <int C> __device__ __forceinline__ Place place(const Params &p) {
     u32 shift = __ffs(p.across) - 1, lane = threadIdx.x & (p.across - 1), begin = blockIdx.x * p.rows;
-    return {lane,  threadIdx.x >> shift,    (u32)LOCAL >> shift, 8 * (blockIdx.y * p.across + lane),
+    return {lane,  threadIdx.x >> shift,    (u32)LOCAL >> shift, C * (blockIdx.y * p.across + lane),
             begin, min(begin + p.rows, p.k)};
 }
 
-// find returns the ranges of the lane's eight columns in the CTA's rows.
-template <int ELEM> __device__ __forceinline__ void find(u32 (&r)[8], const u32 *b, const Place &at, const Params &p) {
-    Seen seen[8];
-#pragma unroll
-    for (int t = 0; t < 8; t++) seen[t] = {0, 0, 0xffffffffu};
+// find returns the ranges of the lane's columns in the CTA's rows. S is Seen or SeenAll.
+template <class S, int ELEM, int C>
+__device__ __forceinline__ void find(u32 (&r)[C], const u32 *b, const Place &at, const Params &p) {
+    S seen[C];
     if (at.j < p.ldq) {
 #pragma unroll 4
         for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
-            u32 x[8];
-            load8<ELEM>(x, b, k, at.j, p.ldb);
+            Some<ELEM, C> x;
+            x.load(b, k, at.j, p.ldb);
 #pragma unroll
-            for (int t = 0; t < 8; t++) see(seen[t], x[t]);
+            for (int t = 0; t < C; t++) seen[t].see(x.bits(t));
         }
     }
 #pragma unroll
-    for (int t = 0; t < 8; t++) r[t] = at.j + t < p.n ? range_of(seen[t]) : 0;
-    join8(r, at.lane, p.across);
+    for (int t = 0; t < C; t++) r[t] = at.j + t < p.n ? seen[t].range() : 0;
+    join_lanes(r, at.lane, p.across);
 }
 
 // digits returns q as balanced digits, a byte each, the lowest first.

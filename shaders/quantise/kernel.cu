@@ -15,118 +15,131 @@ __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     place[2] = __byte_perm(a, b, 0x5410), place[3] = __byte_perm(a, b, 0x7632);
 }
 
-// scan is phase 0.
-template <int ELEM> __device__ __forceinline__ void scan(const u32 *__restrict__ b, u32 *q, const Params &p) {
-    Place at = place(p);
-    u32 r[8];
-    find<ELEM>(r, b, at, p);
+// scan is phase 0. S is Seen or SeenAll.
+template <class S, int ELEM> __device__ __forceinline__ void scan(const u32 *__restrict__ b, u32 *q, const Params &p) {
+    Place at = place<4>(p);
+    u32 r[4];
+    find<S, ELEM>(r, b, at, p);
     launches_before();
     launches_after();
-    if (at.j < p.ldq && at.sub == 0) write8(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j, r);
+    if (at.j < p.ldq && at.sub == 0) write(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j, r);
 }
 
-// joined waits for phase 0 and returns the ranges of the lane's eight columns.
-__device__ __forceinline__ void joined(u32 (&r)[8], u32 *q, const Place &at, const Params &p) {
+// joined waits for phase 0 and returns the ranges of the lane's columns.
+template <int C> __device__ __forceinline__ void joined(u32 (&r)[C], u32 *q, const Place &at, const Params &p) {
     bool inside = at.j < p.ldq;
 #pragma unroll
-    for (int t = 0; t < 8; t++) r[t] = 0;
+    for (int t = 0; t < C; t++) r[t] = 0;
     launches_before();
     launches_after();
 #pragma unroll 4
     for (u32 c = at.sub; inside && c < p.chunks; c += at.subs) {
-        const uint4 *v = (const uint4 *)(q + (size_t)(c + 1) * p.ldq + at.j);
-        uint4 x = v[0], y = v[1];
-        r[0] = join(r[0], x.x), r[1] = join(r[1], x.y), r[2] = join(r[2], x.z), r[3] = join(r[3], x.w);
-        r[4] = join(r[4], y.x), r[5] = join(r[5], y.y), r[6] = join(r[6], y.z), r[7] = join(r[7], y.w);
+        u32 x[C];
+        read(x, q + (size_t)(c + 1) * p.ldq + at.j);
+#pragma unroll
+        for (int t = 0; t < C; t++) r[t] = join(r[t], x[t]);
     }
-    join8(r, at.lane, p.across);
-    if (inside && at.sub == 0 && blockIdx.x == 0) write8(q + at.j, r);
+    join_lanes(r, at.lane, p.across);
+    if (inside && at.sub == 0 && blockIdx.x == 0) write(q + at.j, r);
 }
 
-// Column is what a column's elements are quantised with.
-struct Column {
-    int l; // they are in units of 2^l
-    float scale, more;
+// Columns is what a lane's columns are quantised with: at p = 47 they are in units of 2^l, else times scale and more.
+template <int BITS, int C> struct Columns {
+    int l[C];
+    float scale[C], more[C];
+
+    __device__ __forceinline__ Columns(const u32 (&range)[C], const Params &p) {
+#pragma unroll
+        for (int t = 0; t < C; t++)
+            if (BITS == 47) l[t] = unit(range[t], p.bits);
+            else factors(range[t], p.bits, scale[t], more[t]);
+    }
+    __device__ __forceinline__ int whole(u32 x, int t) const { return ::whole(x, scale[t], more[t]); }
 };
 
-// to_integers is phase 1 once ranges are joined. BITS is 15, 31 (for 23, too) or 47.
-template <int ELEM, int BITS>
-__device__ __forceinline__ void to_integers(const u32 *__restrict__ b, u32 *rows, const Column (&c)[8], const Place &at,
-                                            const Params &p) {
-#pragma unroll(BITS == 47 ? 2 : 4)
-    for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
-        u32 x[8], upper[8];
-        load8<ELEM>(x, b, k, at.j, p.ldb);
+// put stores a row's integers: phase 1. BITS is 15, 31 (for 23, too) or 47.
+template <int BITS>
+__device__ __forceinline__ void put(u32 *rows, u32 k, u32 (&x)[4], const Columns<BITS, 4> &c, const Place &at,
+                                    const Params &p) {
+    u32 upper[4];
 #pragma unroll
-        for (int t = 0; t < 8; t++) {
-            if (at.j + t >= p.n) x[t] = 0;
-            if (BITS == 47) { // two balanced digits of 24 bits
-                long long d = whole47(x[t], c[t].l);
-                int lower = (int)((u32)d << 8) >> 8;
-                x[t] = lower, upper[t] = (u32)((d - lower) >> 24);
-            } else {
-                x[t] = whole(x[t], c[t].scale, c[t].more);
-            }
-        }
-        if (BITS == 15) {
-            *(uint4 *)(rows + ((size_t)k * p.ldq + at.j) / 2) =
-                make_uint4(__byte_perm(x[0], x[1], 0x5410), __byte_perm(x[2], x[3], 0x5410),
-                           __byte_perm(x[4], x[5], 0x5410), __byte_perm(x[6], x[7], 0x5410));
+    for (int t = 0; t < 4; t++) {
+        if (BITS == 47) { // two balanced digits of 24 bits
+            long long d = whole47(x[t], c.l[t]);
+            int lower = (int)((u32)d << 8) >> 8;
+            x[t] = lower, upper[t] = (u32)((d - lower) >> 24);
         } else {
-            u32 *row = rows + (size_t)k * (BITS == 47 ? 2 : 1) * p.ldq + at.j;
-            write8(row, x);
-            if (BITS == 47) write8(row + p.ldq, upper);
+            x[t] = c.whole(x[t], t);
+        }
+    }
+    if (BITS == 15) {
+        *(uint2 *)(rows + ((size_t)k * p.ldq + at.j) / 2) =
+            make_uint2(__byte_perm(x[0], x[1], 0x5410), __byte_perm(x[2], x[3], 0x5410));
+        return;
+    }
+    u32 *row = rows + (size_t)k * (BITS == 47 ? 2 : 1) * p.ldq + at.j;
+    write(row, x);
+    if (BITS == 47) write(row + p.ldq, upper);
+}
+
+// put stores a row's digits: phase 2.
+template <int BITS>
+__device__ __forceinline__ void put(u32 *rows, u32 k, u32 (&x)[8], const Columns<BITS, 8> &c, const Place &at,
+                                    const Params &p) {
+    u32 places = (p.bits + 1) / 8, pitch = ((places * p.ldq + 31) & ~63u) + 32, lo[4], hi[4];
+#pragma unroll
+    for (int t = 0; t < 8; t++) x[t] = digits(c.whole(x[t], t), p.bits);
+    split(lo, x);
+    split(hi, x + 4);
+    char *row = (char *)rows + (size_t)k * pitch;
+    *(uint4 *)(row + 2 * at.j) = make_uint4(lo[0], hi[0], lo[1], hi[1]);
+    if (places == 3) *(uint2 *)(row + 2 * p.ldq + at.j) = make_uint2(lo[2], hi[2]);
+    if (places == 4) *(uint4 *)(row + 2 * p.ldq + 2 * at.j) = make_uint4(lo[2], hi[2], lo[3], hi[3]);
+}
+
+// Rows is the elements of the lane's next rows, at.subs apart, from row k on.
+template <int ELEM, int C> struct Rows {
+    static const int AHEAD = 16 / C;
+    Some<ELEM, C> of[AHEAD];
+
+    __device__ __forceinline__ void load(const u32 *__restrict__ b, u32 k, const Place &at, const Params &p) {
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (at.j < p.ldq && k + i * at.subs < at.end) of[i].load(b, k + i * at.subs, at.j, p.ldb);
+    }
+};
+
+// convert stores all rows of the lane, whose first ones are loaded.
+template <int BITS, int ELEM, int C>
+__device__ __forceinline__ void convert(Rows<ELEM, C> &loaded, const u32 *b, u32 *rows, const u32 (&range)[C],
+                                        const Place &at, const Params &p) {
+    Columns<BITS, C> columns(range, p);
+#pragma unroll 1
+    for (u32 k = at.begin + at.sub; k < at.end; k += loaded.AHEAD * at.subs) {
+        if (k != at.begin + at.sub) loaded.load(b, k, at, p);
+#pragma unroll
+        for (int i = 0; i < loaded.AHEAD; i++) {
+            u32 row = k + i * at.subs, x[C];
+            if (row >= at.end) break;
+#pragma unroll
+            for (int t = 0; t < C; t++) x[t] = at.j + t < p.n ? loaded.of[i].bits(t) : 0;
+            put<BITS>(rows, row, x, columns, at, p);
         }
     }
 }
 
-// to_digits is phase 2 once ranges are joined.
-template <int ELEM>
-__device__ __forceinline__ void to_digits(const u32 *__restrict__ b, u32 *q, const Column (&c)[8], const Place &at,
-                                          const Params &p) {
-    u32 places = (p.bits + 1) / 8, pitch = ((places * p.ldq + 31) & ~63u) + 32;
-    char *rows = (char *)q;
-#pragma unroll 4
-    for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
-        u32 x[8], lo[4], hi[4];
-        load8<ELEM>(x, b, k, at.j, p.ldb);
-#pragma unroll
-        for (int t = 0; t < 8; t++)
-            x[t] = at.j + t < p.n ? digits(whole(x[t], c[t].scale, c[t].more), p.bits) : 0;
-        split(lo, x);
-        split(hi, x + 4);
-        char *row = rows + (size_t)k * pitch;
-        *(uint4 *)(row + 2 * at.j) = make_uint4(lo[0], hi[0], lo[1], hi[1]);
-        if (places == 3) *(uint2 *)(row + 2 * p.ldq + at.j) = make_uint2(lo[2], hi[2]);
-        if (places == 4) *(uint4 *)(row + 2 * p.ldq + 2 * at.j) = make_uint4(lo[2], hi[2], lo[3], hi[3]);
-    }
-}
-
-template <int ELEM>
-__device__ __forceinline__ void convert(const u32 *b, u32 *rows, const Column (&c)[8], const Place &at,
-                                        const Params &p) {
-    if (p.phase == 2) to_digits<ELEM>(b, rows, c, at, p);
-    else if (p.bits == 15) to_integers<ELEM, 15>(b, rows, c, at, p);
-    else if (p.bits == 47) to_integers<ELEM, 47>(b, rows, c, at, p);
-    else to_integers<ELEM, 31>(b, rows, c, at, p);
-}
-
-// join_and_convert is phases 1 and 2.
-__device__ __forceinline__ void join_and_convert(const u32 *b, u32 *q, const Params &p) {
-    Place at = place(p);
-    u32 r[8];
-    joined(r, q, at, p);
+// join_and_convert is phase 1, or with C = 8 phase 2. The first rows of B are loaded while phase 0 runs.
+template <int ELEM, int C> __device__ __forceinline__ void join_and_convert(const u32 *b, u32 *q, const Params &p) {
+    Place at = place<C>(p);
+    Rows<ELEM, C> loaded;
+    loaded.load(b, at.begin + at.sub, at, p);
+    u32 range[C], *rows = q + (size_t)(p.chunks + 1) * p.ldq;
+    joined(range, q, at, p);
     if (at.j >= p.ldq) return;
-    Column c[8];
-#pragma unroll
-    for (int t = 0; t < 8; t++) {
-        c[t].l = unit(r[t], p.bits);
-        factors(r[t], p.bits, c[t].scale, c[t].more);
-    }
-    u32 *rows = q + (size_t)(p.chunks + 1) * p.ldq;
-    if (p.elem == F32) convert<F32>(b, rows, c, at, p);
-    else if (p.elem == F16) convert<F16>(b, rows, c, at, p);
-    else convert<BF16>(b, rows, c, at, p);
+    if constexpr (C == 8) convert<31>(loaded, b, rows, range, at, p);
+    else if (p.bits == 15) convert<15>(loaded, b, rows, range, at, p);
+    else if (p.bits == 47) convert<47>(loaded, b, rows, range, at, p);
+    else convert<31>(loaded, b, rows, range, at, p);
 }
 
 // load1 returns the f32 bits of an element.
@@ -204,11 +217,11 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
     __shared__ u32 found[WARPS][8];
     u32 lane = threadIdx.x % 32, j = 8 * blockIdx.y + lane % 8, begin = blockIdx.x * p.rows,
         end = min(begin + p.rows, p.k);
-    Seen seen = {0, 0, 0xffffffffu};
+    Seen seen;
     if (j < p.n)
 #pragma unroll 4
-        for (u32 k = begin + threadIdx.x / 8; k < end; k += LOCAL / 8) see(seen, load1<ELEM>(b, (size_t)k * p.ldb + j));
-    u32 r = range_of(seen);
+        for (u32 k = begin + threadIdx.x / 8; k < end; k += LOCAL / 8) seen.see(load1<ELEM>(b, (size_t)k * p.ldb + j));
+    u32 r = seen.range();
     r = join(r, __shfl_xor_sync(ALL, r, 8));
     r = join(r, __shfl_xor_sync(ALL, r, 16));
     if (lane < 8) found[threadIdx.x / 32][lane] = r;
@@ -221,15 +234,18 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
     q[(size_t)(blockIdx.x + 1) * p.ldq + j] = r;
 }
 
-template <int ELEM> __device__ __forceinline__ void by_eights(const u32 *b, u32 *q, const Params &p) {
-    if (p.phase == 0) scan<ELEM>(b, q, p);
+template <int ELEM> __device__ __forceinline__ void phase(const u32 *b, u32 *q, const Params &p) {
+    if (p.phase == 1) join_and_convert<ELEM, 4>(b, q, p);
+    else if (p.phase == 2) join_and_convert<ELEM, 8>(b, q, p);
     else if (p.phase == 3) to_fragments<ELEM>(b, q, p);
-    else scan_columns<ELEM>(b, q, p);
+    else if (p.phase == 4) scan_columns<ELEM>(b, q, p);
+    else if (p.bits == 0) scan<SeenAll, ELEM>(b, q, p);
+    else scan<Seen, ELEM>(b, q, p);
 }
 
-extern "C" __global__ void __launch_bounds__(LOCAL) quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
-    if (p.phase == 1 || p.phase == 2) join_and_convert(b, q, p);
-    else if (p.elem == F32) by_eights<F32>(b, q, p);
-    else if (p.elem == F16) by_eights<F16>(b, q, p);
-    else by_eights<BF16>(b, q, p);
+extern "C" __global__ void __launch_bounds__(LOCAL, 1024 / LOCAL) // 64 registers
+    quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
+    if (p.elem == F32) phase<F32>(b, q, p);
+    else if (p.elem == F16) phase<F16>(b, q, p);
+    else phase<BF16>(b, q, p);
 }

@@ -36,6 +36,8 @@
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
 //
+// On CUDA ranges of a B that is quantised tell no lowest bits, which no integer depends on: see Ranges.
+//
 // Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns;
 // 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.comp. On CUDA residues.cu does
 // both. There are no atomics, though here order would not matter. On CUDA from compute capability 9.0 on launches overlap.
@@ -101,10 +103,10 @@ type params struct {
 	k, n     uint32
 	ldb, ldq uint32
 	elem     uint32 // type of b: 0 f32, 1 f16, 2 bf16
-	bits     uint32 // p
+	bits     uint32 // p; 0 in phase 0 for ranges with lowest bits
 	chunks   uint32 // parts of a column
 	rows     uint32 // of a workgroup in this phase
-	// Lanes side by side, of two columns each, on CUDA and in phase 2 of eight; not on the CPU. In residues.cu and
+	// Lanes side by side, of two columns each, on CUDA of four, in phase 2 of eight; not on the CPU. In residues.cu and
 	// residues.comp the moduli, 0 for digits.
 	across uint32
 }
@@ -119,8 +121,8 @@ func cuda(name string, n uint32, v spec.Variant) *spec.Variant {
 	return spec.PTX(name, v)
 }
 
-// narrowCols is the most columns for which narrow is taken: a workgroup's threads each have some rows then.
-const narrowCols = 64
+// narrowElems is the most elements of a workgroup in phase 0 for which narrow is taken: four for each of its threads.
+const narrowElems = 16 * local
 
 // wide and narrow are for CUDA from compute capability 9.0 on; narrow is for few columns.
 var wide, narrow = hopper("cuda90", 4*local), hopper("cuda90_narrow", local)
@@ -225,43 +227,68 @@ func (l Layout) rows() int {
 func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.rows())*int64(l.Row()))) }
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
-// apart, a multiple of 8. Columns past N may hold anything. The first pass finds ranges; it is
-// the same for every p.
+// apart, a multiple of 8. Columns past N may hold anything.
 func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, error) {
 	if err := check(v, l, t, ldb); err != nil {
 		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
 	}
-	phase := func(v *spec.Variant, number uint32, rows, lane, most int) spec.Pass {
-		across, columns := spread(v, l.LD, lane, most)
-		groups := [3]uint32{uint32(max(1, spec.Ceil(l.K, rows))), uint32(columns), 1}
-		if l.N == 0 {
-			groups = [3]uint32{}
-		}
-		return spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
-			phase: number, k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t),
-			bits: uint32(l.P), chunks: uint32(l.Chunks), rows: uint32(rows), across: uint32(across),
-		})}
-	}
-	lane, most := 2, 32
-	if v.Code == backend.CodePTX {
-		lane, most = 8, 16
-	}
-	if v == wide && (l.Fragments || l.LD <= narrowCols) {
-		v = narrow
-	}
-	ranges := phase(v, 0, l.chunk()*l.together(v), lane, most)
-	values := phase(v, 1, rowsOf(l, leastRows(v, l)), lane, most)
-	switch {
-	case l.Planes > 0 && v.Code == backend.CodeSPIRV:
-		values = l.planes(coopResidues[spec.Flag(l.P == rfx.P47)], uint32(l.Blocks()), t, ldb)
-	case l.Planes > 0:
+	if l.Planes > 0 && v.Code != backend.CodeSPIRV {
 		return spec.Launch{Passes: []spec.Pass{l.planes(residues, residuesCTAs, t, ldb)}}, nil
-	case l.Digits:
-		values = phase(v, 2, rowsOf(l, 64), 8, 16)
-	case l.Fragments:
-		ranges, values = phase(v, 4, l.chunk(), 8, 1), phase(v, 3, int(v.Local[0]), 8, 1) // a warp has 32 rows
 	}
-	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
+	v = l.sized(v)
+	ranges := l.pass(v, t, ldb, params{phase: 0, bits: uint32(l.P), rows: uint32(l.chunk() * l.together(v))})
+	values := params{phase: 1, bits: uint32(l.P), rows: uint32(rowsOf(l, leastRows(v, l)))}
+	switch {
+	case l.Planes > 0:
+		planes := l.planes(coopResidues[spec.Flag(l.P == rfx.P47)], uint32(l.Blocks()), t, ldb)
+		return spec.Launch{Passes: []spec.Pass{ranges, planes}}, nil
+	case l.Digits:
+		values.phase, values.rows = 2, uint32(rowsOf(l, 64))
+	case l.Fragments:
+		values.phase, values.rows = 3, v.Local[0] // a warp has 32 rows
+		ranges = l.pass(v, t, ldb, params{phase: 4, bits: uint32(l.P), rows: uint32(l.chunk())})
+	}
+	return spec.Launch{Passes: []spec.Pass{ranges, l.pass(v, t, ldb, values)}}, nil
+}
+
+// Ranges is the pass of Launch that finds the ranges of the columns' parts. It leaves them whole, as choosing p needs
+// them. The pass of Launch may leave out the lowest bits, on CUDA.
+func Ranges(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, error) {
+	if err := check(v, l, t, ldb); err != nil {
+		return spec.Launch{}, fmt.Errorf("ranges of B of %d×%d: %w", l.K, l.N, err)
+	}
+	v = l.sized(v)
+	ranges := l.pass(v, t, ldb, params{phase: 0, rows: uint32(l.chunk() * l.together(v))})
+	return spec.Launch{Passes: []spec.Pass{ranges}}, nil
+}
+
+// sized returns the variant to take for v.
+func (l Layout) sized(v *spec.Variant) *spec.Variant {
+	if v == wide && (l.Fragments || l.chunk()*l.LD <= narrowElems) {
+		return narrow
+	}
+	return v
+}
+
+// pass is a pass of kernel.cu and its likes, given the phase, its bits and the rows of a workgroup.
+func (l Layout) pass(v *spec.Variant, t dtype.Type, ldb int, p params) spec.Pass {
+	lane, most := 2, 32
+	switch {
+	case p.phase == 2:
+		lane, most = 8, 16
+	case p.phase > 2:
+		lane, most = 8, 1
+	case v.Code == backend.CodePTX:
+		lane = 4
+	}
+	across, columns := spread(v, l.LD, lane, most)
+	p.k, p.n, p.ldb, p.ldq, p.elem = uint32(l.K), uint32(l.N), uint32(ldb), uint32(l.LD), include.Number(t)
+	p.chunks, p.across = uint32(l.Chunks), uint32(across)
+	groups := [3]uint32{uint32(max(1, spec.Ceil(p.k, p.rows))), uint32(columns), 1}
+	if l.N == 0 {
+		groups = [3]uint32{}
+	}
+	return spec.Pass{Variant: v, Groups: groups, Params: spec.Block(p)}
 }
 
 // planes is the pass of residues.cu or residues.comp, with that many workgroups along K.
@@ -312,11 +339,14 @@ func (l Layout) together(v *spec.Variant) int {
 
 // leastRows returns the least rows that a workgroup quantises to integers. On the CPU joining the ranges of a column's
 // parts must cost little compared with quantising its elements in these rows. On GPUs the lanes of a workgroup share
-// that work.
+// that work; there are at most about as many workgroups as run at once, twice over, as each reads all ranges.
 func leastRows(v *spec.Variant, l Layout) int {
-	const least = 128
-	if v.Code == backend.CodeGo {
+	const least, most = 128, 512
+	switch {
+	case v.Code == backend.CodeGo:
 		return max(least, 8*l.Chunks, groupElements/max(1, l.LD))
+	case v == wide:
+		return max(least, spec.Ceil(l.K, max(1, most*128/max(1, l.LD))))
 	}
 	return least
 }

@@ -4,7 +4,7 @@
 // Data movement: elements go through registers; the first KEEP of a thread's 16 rows stay there while the cluster joins
 // the columns' ranges, others are read again. A thread stores its 16 bytes as they are; with its neighbour's they are a
 // sector.
-// Bound by: integer arithmetic, 5 instructions an element and modulus; with few columns by the latency of the steps.
+// Bound by: arithmetic, 4 instructions an element and modulus; with few columns by the latency of the steps.
 
 #define COLS 16
 #define DEPTH 128 // rows of B in a block
@@ -86,32 +86,42 @@ template <bool WIDE> __device__ __forceinline__ Digits quantised(u32 x, int l, f
     return {digits(whole(x, scale, more), 31), 0}; // with fewer digits the fourth one takes what is left
 }
 
-// near returns whether residues of any digits fit a byte if the quotient is computed with this reciprocal: the
-// remainder is half of m at most, and as far off as the reciprocal makes the largest sum of digits.
-#define SHIFT 22
-__host__ __device__ constexpr int rounded_reciprocal(u32 m) { return (int)(((1u << SHIFT) + m / 2) / m); }
+// A sum of weighted digits starts from the bits of an f32 between 2^23 and 2^24, where an f32 counts in ones: the
+// origin, a multiple of 256·m. So one multiply-add in f32 finds the quotient by m and rounds it to an integer, which the
+// sum WHOLE + quotient is. The residue is computed modulo 256, where the origin and WHOLE are zero.
+#define TWO23 0x800000u
+#define WHOLE 0xc00000u // a multiple of 256 in the middle of f32 numbers whose last bit is 1
+__host__ __device__ constexpr u32 quotient_of_origin(u32 m) { return (WHOLE / m + 128) / 256 * 256; }
+
+// near returns whether residues of any digits fit a byte: the remainder is half of m at most, and as far off as the
+// reciprocal's error makes the quotient.
 __host__ __device__ constexpr bool near(u32 m) {
     i64 sum = 0, power = 1;
     for (int d = 0; d < 6; d++) {
         int w = balanced((u32)power, m);
         sum += 128 * (w < 0 ? -w : w), power = power * 256 % m;
     }
-    i64 off = (i64)rounded_reciprocal(m) * m - (1 << SHIFT); // of 2^SHIFT
-    i64 most = sum * (off < 0 ? -off : off); // of the quotient, in units of 1/(m·2^SHIFT)
-    return sum * rounded_reciprocal(m) + (1 << (SHIFT - 1)) < 1ll << 31 &&
-           (m == 256 ? most == 0 : ((i64)m << (SHIFT - 1)) + most < 128ll << SHIFT);
+    double origin = (double)m * quotient_of_origin(m), off = (double)(1.0f / m) * m - 1;
+    double most = (origin + sum) / m * off, least = (origin - sum) / m * off; // of the quotient
+    if (off < 0) {
+        double x = most;
+        most = least, least = x;
+    }
+    return origin - sum >= TWO23 && origin + sum < 2 * TWO23 && m * (0.5 - least) < 128 && m * (0.5 + most) < 129;
 }
 constexpr bool all_near() {
     for (int i = 0; i < MOST_MODULI; i++)
-        if (!near(modulus(i))) return false;
+        if (i > 0 && !near(modulus(i))) return false; // of 256 any byte will do
     return true;
 }
-static_assert(all_near(), "residues fit a byte");
+static_assert(modulus(0) == 256 && all_near(), "residues fit a byte");
 
 // Modulus is what a residue is computed with, of a modulus.
 struct Modulus {
-    u32 m, lo, hi; // weights of the digits
-    int reciprocal;
+    u32 lo, hi; // weights of the digits
+    u32 origin; // as bits of an f32
+    float reciprocal, whole; // whole: what makes the quotient WHOLE and what it is of the digits' sum
+    u32 minus; // m
 };
 struct Table {
     Modulus of[MOST_MODULI];
@@ -119,8 +129,9 @@ struct Table {
 constexpr Table table() {
     Table t = {};
     for (int i = 0; i < MOST_MODULI; i++) {
-        u32 m = modulus(i);
-        t.of[i] = {m, digit_weights(m, 0), digit_weights(m, 4), rounded_reciprocal(m)};
+        u32 m = modulus(i), q = quotient_of_origin(m);
+        u32 origin = 0x4b000000u + m * q - TWO23;
+        t.of[i] = {digit_weights(m, 0), digit_weights(m, 4), origin, 1.0f / m, (float)(WHOLE - q), 0 - m};
     }
     return t;
 }
@@ -128,10 +139,10 @@ __constant__ Table moduli_table = table();
 
 // residue returns a residue of q in the lowest byte.
 template <bool WIDE> __device__ __forceinline__ u32 residue(const Digits &q, const Modulus &m) {
-    int x = __dp4a((int)q.lo, (int)m.lo, 0);
+    int x = __dp4a((int)q.lo, (int)m.lo, (int)m.origin);
     if (WIDE) x = __dp4a((int)(q.hi & 0xffffu), (int)m.hi, x);
-    int quotient = (x * m.reciprocal + (1 << (SHIFT - 1))) >> SHIFT;
-    return (u32)(x - quotient * (int)m.m);
+    u32 quotient = __float_as_uint(__fmaf_rn(__uint_as_float((u32)x), m.reciprocal, m.whole));
+    return quotient * m.minus + (u32)x;
 }
 
 // write_digits stores the digits of a thread's elements for each of two places.
@@ -171,18 +182,18 @@ __device__ __forceinline__ void by_columns(const u32 *b, u32 *q, const Params &p
     Mine me(p);
     u32 kept[KEEP][16], blocks = (p.k + DEPTH - 1) / DEPTH,
         turns = (blocks + CLUSTER * BLOCKS - 1) / (CLUSTER * BLOCKS);
-    Seen seen = {0, 0, 0xffffffffu};
+    Seen seen;
     me.fetch(kept, b, 0, p);
 #pragma unroll
-    for (int i = 0; i < KEEP * 16; i++) see(seen, kept[i / 16][i % 16]);
+    for (int i = 0; i < KEEP * 16; i++) seen.see(kept[i / 16][i % 16]);
     for (u32 t = KEEP; t < turns; t++) {
         u32 x[1][16];
         me.fetch(x, b, t, p);
 #pragma unroll
-        for (int i = 0; i < 16; i++) see(seen, x[0][i]);
+        for (int i = 0; i < 16; i++) seen.see(x[0][i]);
     }
     launches_before();
-    u32 r = join_cluster(range_of(seen), me.column);
+    u32 r = join_cluster(seen.range(), me.column);
     if (blockIdx.x == 0 && threadIdx.x < COLS && me.j < p.ldq) q[me.j] = r;
     int l = unit(r, p.bits);
     float scale, more;

@@ -14,6 +14,7 @@
 typedef long long i64;
 
 #define ALL 0xffffffffu
+#define CTAS (BITS < 31 ? 8 : BITS == 31 ? 7 : 4) // on a multiprocessor, by the registers that they take
 
 // Sums of products, in 64 bits: a row's integers, or halves of them (SPLIT bits), by place.
 #if BITS == 31
@@ -227,21 +228,9 @@ struct Args {
     i128 *part;
 };
 
-// store writes four sums of a row of C, from column col on.
-__device__ __forceinline__ void store(u32 row, u32 col, const i128 (&sum)[4], const Args &a, const Params &p) {
-    u32 ra = a.rows[2 * (size_t)row + 1], count = min(p.n - col, 4u);
-    uint4 ranges = *(const uint4 *)(a.q + col); // a multiple of eight words
-    u32 rb = ranges.x | ranges.y | ranges.z | ranges.w;
-    if (p.store != 0 || ((ra | rb) & WILD) != 0) {
-#pragma unroll
-        for (u32 j = 0; j < 4; j++)
-            if (j < count) store(row, col + j, sum[j], a.rows, a.values, a.b, a.q, a.bias, a.c, p);
-        return;
-    }
-    u32 y[4], *c = a.c + (size_t)row * p.ldc + col;
-    int la = unit(ra, BITS);
-#pragma unroll
-    for (int j = 0; j < 4; j++) y[j] = rounded(sum[j], la + unit(word(ranges, j), BITS));
+// write writes four rounded sums of a row of C, from column col on.
+__device__ __forceinline__ void write(u32 row, u32 col, const u32 (&y)[4], const Args &a, const Params &p) {
+    u32 count = min(p.n - col, 4u), *c = a.c + (size_t)row * p.ldc + col;
     if (count == 4 && p.ldc % 4 == 0) {
         *(uint4 *)c = make_uint4(y[0], y[1], y[2], y[3]);
         return;
@@ -251,10 +240,68 @@ __device__ __forceinline__ void store(u32 row, u32 col, const i128 (&sum)[4], co
         if (j < count) c[j] = y[j];
 }
 
-// store_partial writes four sums to a row of the workspace.
-__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i128 (&sum)[4], const Args &a, const Params &p) {
+// store writes four sums of a row of C, from column col on. ra is the row's range.
+__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i128 (&sum)[4], const Args &a, const Params &p) {
+    u32 count = min(p.n - col, 4u);
+    uint4 ranges = *(const uint4 *)(a.q + col); // a multiple of eight words
+    u32 rb = ranges.x | ranges.y | ranges.z | ranges.w;
+    if (p.store != 0 || ((ra | rb) & WILD) != 0) {
 #pragma unroll
-    for (int j = 0; j < 4; j++) a.part[(size_t)slot * p.ldq + col + j] = sum[j];
+        for (u32 j = 0; j < 4; j++)
+            if (j < count) store(row, col + j, sum[j], a.rows, a.values, a.b, a.q, a.bias, a.c, p);
+        return;
+    }
+    u32 y[4];
+    int la = unit(ra, BITS);
+#pragma unroll
+    for (int j = 0; j < 4; j++) y[j] = rounded(sum[j], la + unit(word(ranges, j), BITS));
+    write(row, col, y, a, p);
+}
+
+#if SUMS < 3
+// quick rounds a column's sum, in units of 2^scale, if the result is zero or a normal number; else it returns false.
+__device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, int scale) {
+#if SUMS == 1
+    i64 m = sum[0][j];
+#else
+    i64 t = sum[1][j] + (sum[0][j] >> SPLIT);
+    u32 low = (u32)sum[0][j] & ((1u << SPLIT) - 1);
+    bool far = (u32)(t >> 32) + 0x4000u >= 0x8000u; // 2^46 and beyond: low only tells on which side of a tie it is
+    i64 m = far ? t | (low != 0) : t << SPLIT | low;
+    scale += far ? SPLIT : 0;
+#endif
+    u32 f = __float_as_uint(__ll2float_rn(m)), e = f >> 23 & 255;
+    y = e == 0 ? 0 : f + ((u32)scale << 23);
+    return e == 0 || e + scale - 1 < 254u;
+}
+#endif
+
+// store writes four columns of a row of C, from column col on, given the sums. ra is the row's range.
+__device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums)[SUMS][4], const Args &a,
+                                      const Params &p) {
+#if SUMS < 3
+    uint4 ranges = *(const uint4 *)(a.q + col);
+    int la = unit(ra, BITS);
+    u32 y[4];
+    bool done = p.store == 0 && ((ra | ranges.x | ranges.y | ranges.z | ranges.w) & WILD) == 0;
+#pragma unroll
+    for (int j = 0; j < 4; j++) done &= quick(y[j], sums, j, la + unit(word(ranges, j), BITS));
+    if (done) {
+        write(row, col, y, a, p);
+        return;
+    }
+#endif
+    i128 sum[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
+    store(row, ra, col, sum, a, p);
+}
+
+// store_partial writes four sums to a row of the workspace.
+__device__ __forceinline__ void store_partial(u32 slot, u32 col, const i64 (&sums)[SUMS][4], const Args &a,
+                                              const Params &p) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) a.part[(size_t)slot * p.ldq + col + j] = total(sums, j);
 }
 
 // add_slots is phase 1: it adds the partial sums of a row in segments, by `along` groups of lanes.
@@ -269,7 +316,7 @@ __device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool
     for (u32 d = across_of(p); d < across_of(p) * along_of(p); d *= 2)
 #pragma unroll
         for (int j = 0; j < 4; j++) sum[j] += shuffle(sum[j], d);
-    if (busy && group == 0) store(r[0], col, sum, a, p);
+    if (busy && group == 0) store(r[0], a.rows[2 * (size_t)r[0] + 1], col, sum, a, p);
 }
 
 #ifdef TEAMS
@@ -295,20 +342,17 @@ __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, c
     for (int w = 0; w < WARPS - 1; w++)
 #pragma unroll
         for (int i = 0; i < SUMS * 4; i++) sums[i / 4][i % 4] += others[w][i][lane];
-    i128 sum[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
-    if (slot != ALL) store_partial(slot, col, sum, a, p);
-    else store(row, col, sum, a, p);
+    if (slot != ALL) store_partial(slot, col, sums, a, p);
+    else store(row, a.rows[2 * (size_t)row + 1], col, sums, a, p);
 }
 #else
 #define SEGMENT 2 // words: begin, end
 #endif
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, CTAS)
     rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
-        const Params p) {
+        const __grid_constant__ Params p) {
     Args a = {rows, ints, values, b, q, bias, c, part};
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
@@ -332,10 +376,10 @@ extern "C" __global__ void __launch_bounds__(128)
         return;
     }
     bool segment = item < before;
-    u32 row = item - before, begin = 0, end = 0;
+    u32 row = item - before, begin = 0, end = 0, ra = 0;
     if (busy) {
         const u32 *r = segment ? rows + p.heavy + 2 * (size_t)item : rows + 2 * (size_t)row;
-        begin = r[0], end = r[segment ? 1 : 2];
+        begin = r[0], ra = r[1], end = segment ? ra : r[2];
         busy = segment || end - begin <= p.longest; // else it is done in segments
         if (!busy) end = begin;
     }
@@ -343,9 +387,6 @@ extern "C" __global__ void __launch_bounds__(128)
     entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / 4);
     for (u32 d = across; d < across * along; d *= 2) shuffle_add(sums, d);
     if (!busy || group != 0) return;
-    i128 sum[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
-    if (segment) store_partial(item, col, sum, a, p);
-    else store(row, col, sum, a, p);
+    if (segment) store_partial(item, col, sums, a, p);
+    else store(row, ra, col, sums, a, p);
 }
