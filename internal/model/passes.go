@@ -25,7 +25,7 @@ func (p *Predictor) Passes(v *spec.Variant) (t time.Duration) {
 		t += micros(k.LaunchUS*scale(p.Rates.LaunchUS, from.LaunchUS)) + at(moved, share*p.Rates.stream(moved))
 	}
 	in, sums := int64(v.In.Storage().Size()), int64(v.Sums().Size())
-	b, c := spec.Orders(v.TakesOrders, true, true)
+	b, c := spec.Orders(func(b, c bool) bool { return v.TakesOrders(p.N, b, c) }, true, true)
 	if !b {
 		share := passRate
 		if v.Code == backend.CodePTX && in == 2 {

@@ -122,29 +122,32 @@ func fewColumns() []shadertest.Case {
 		shadertest.Case{Name: "inexact", Pattern: shadertest.Scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Real: true})
 }
 
-// TestColumns: the forms for a column-major B, with a C of either order.
+// TestColumns: the forms for a column-major C, and for a B of one column.
 func TestColumns(t *testing.T) {
 	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if v.ByColumns == nil {
+		if !v.ColumnsOfC {
 			return
 		}
 		for _, q := range shadertest.InOrders(v, fewColumns()) {
-			if q.BCol {
+			if q.BCol || q.CCol {
 				t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, out) })
 			}
 		}
-		x := shadertest.NonFinite()
-		x.N, x.Col = 9, true
-		t.Run("not finite", func(t *testing.T) { x.Run(t, dev, lanestream.Format, v, out) })
+		for _, n := range []int{1, 9} {
+			x := shadertest.NonFinite()
+			x.N, x.Col = n, true
+			t.Run(fmt.Sprintf("not finite, %d columns", n), func(t *testing.T) { x.Run(t, dev, lanestream.Format, v, out) })
+		}
 	})
 }
 
-// TestColumnsTaken: few columns of a column-major B and C need no pass, in either kernel and layout.
+// TestColumnsTaken: few columns of C need no pass in either kernel and layout, nor does a B of one column.
 func TestColumnsTaken(t *testing.T) {
 	caps := backend.Caps{Code: backend.CodePTX, Arch: 90, Units: 132, SharedBytes: 227 << 10,
 		MaxLocal: [3]uint32{1024, 1024, 64}, MaxInvocations: 1024}
+	taken := 0
 	for _, v := range lanestream.Format.Variants {
-		if v.ByColumns == nil || v.In != dtype.F16 {
+		if !v.ColumnsOfC || v.In != dtype.F16 {
 			continue
 		}
 		for _, d := range []float64{0.05, 0.1, 0.3, 0.5} {
@@ -154,13 +157,17 @@ func TestColumnsTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, n := range []int{1, 8, 9, 16, 17, 32} {
-				p := spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: a.Cols, LDC: a.Rows, BCol: true, CCol: true, Out: dtype.F16,
+				p := spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: a.Cols, LDC: a.Rows, BCol: n == 1, CCol: true, Out: dtype.F16,
 					Caps: caps}
 				if _, err := lanestream.Format.LaunchSuited(v, e, p); err != nil {
 					t.Errorf("%s, density %v, %d columns: %v", v.Name, d, n, err)
 				}
+				taken++
 			}
 		}
+	}
+	if taken == 0 {
+		t.Error("no variant takes a column-major C")
 	}
 }
 
