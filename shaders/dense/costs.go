@@ -71,8 +71,8 @@ func costOf(v *spec.Variant) tileCost {
 	return c
 }
 
-// wholeSlower is how much longer hopper_split_k.cu takes for a column-major C than for a row-major one where it does not
-// split K, by the times in testdata/tiles.txt.
+// wholeSlower is how much longer hopper_split_k.cu takes for a column-major C than for a row-major one where it does
+// not split K, by the times in testdata/tiles.txt.
 const wholeSlower = 1.1
 
 // cost is the time that a problem takes with these tiles, in nanoseconds. Work items run in turn; each takes a time for
