@@ -47,13 +47,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (u32 i = 0; i < 4; i++) { // a warp has 16 lines of dst, here 8 of them and half of their elements
         u32 c = warp * 2 + i / 2, half = i % 2, x[4];
-        __syncwarp();
         ldmatrix_trans(x, at + place(half * 32 + lane, c));
         exchange(x);
         u32 l = l0 + 8 * c + lane / 4, e = e0 + half * 32 + lane % 4 * 8;
+        if (l >= p.lines || e >= p.len) continue;
         u16 *to = dst + (size_t)l * p.ldd + e;
-        if (l < p.lines && e + 8 <= p.len) *(uint4 *)to = make_uint4(x[0], x[1], x[2], x[3]);
-        else if (l < p.lines)
+        if (e + 8 <= p.len) *(uint4 *)to = make_uint4(x[0], x[1], x[2], x[3]);
+        else
 #pragma unroll
             for (u32 j = 0; j < 7; j++)
                 if (e + j < p.len) to[j] = (u16)(x[j / 2] >> (16 * (j & 1)));
