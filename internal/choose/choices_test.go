@@ -71,7 +71,7 @@ func choicesOf(t *testing.T) string {
 			}
 		}
 		listChoices(t, &b, m+" cuda-9.0, on the right", devices["cuda-9.0"],
-			resolve(t, a, work.Work{Precision: dtype.F16, Right: true}))
+			resolve(t, a.Transpose(), work.Work{Precision: dtype.F16, Right: true}))
 	}
 	return b.String()
 }

@@ -191,11 +191,11 @@ func (m *Matrix) Orders(n int, bCol, cCol bool) (b, c bool) {
 // takes tells whether the kernels that multiply by n columns take a B and a C of these orders.
 func (m *Matrix) takes(n int, bCol, cCol bool) bool {
 	for i := range m.Parts {
-		if !m.runs(i, n, bCol, cCol).TakesOrders(bCol, cCol) {
+		if !m.runs(i, n, bCol, cCol).TakesOrders(n, bCol, cCol) {
 			return false
 		}
 	}
-	return len(m.Parts) > 0 || m.Variant.TakesOrders(bCol, cCol)
+	return len(m.Parts) > 0 || m.Variant.TakesOrders(n, bCol, cCol)
 }
 
 // Operands: what is staged takes the larger of two element sizes.

@@ -146,7 +146,7 @@ func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	vs := family(v)
 	for _, t := range vs {
 		s := split(t, x, caps)
-		if len(vs) > 1 && (s.wasteful(upright(t, x)) || s.transposed() && x.order&cBit != 0) {
+		if len(vs) > 1 && s.leftOut(x) {
 			continue
 		}
 		if cost := s.cost(x); best.variant == nil || cost < least {
@@ -154,6 +154,14 @@ func share(v *spec.Variant, x params, caps backend.Caps) shared {
 		}
 	}
 	return best
+}
+
+// leftOut reports whether a tile is not worth considering where there are others. Where a column-major C has few
+// columns, the kernel with split-K was never the fastest without splits (testdata/tiles.txt).
+func (s *shared) leftOut(x params) bool {
+	t, _ := tileOf(s.variant)
+	u := upright(s.variant, x)
+	return s.wasteful(u) || x.order&cBit != 0 && (t.transposed || t.splits == 1 && u != x)
 }
 
 // split returns how a variant's tiles are divided: those of the last round are split if they leave CTAs idle.

@@ -61,8 +61,8 @@ func readTiles(t *testing.T) []measuredTiles {
 	return all
 }
 
-// The tile that is picked takes 2.6 % longer than the best one on average. The worst takes 38 % longer, in a product by
-// 16 columns in column-major order.
+// The tile that is picked takes 2.2 % longer than the best one on average. The worst takes 30 % longer, in a product by
+// 32 columns in column-major order.
 func TestPickedTiles(t *testing.T) {
 	var hopper *spec.Variant // which stands for all tiles
 	for _, v := range dense.Format.Variants {
@@ -95,8 +95,8 @@ func TestPickedTiles(t *testing.T) {
 	}
 	mean := sum / float64(len(all))
 	t.Logf("%d products: %.4f times the best on average, %.3f at worst", len(all), mean, worst)
-	if len(all) < 200 || mean > 1.027 || worst > 1.39 {
-		t.Errorf("%d products: %.4f times the best on average, %.3f at worst; want at most 1.027 and 1.39", len(all), mean,
+	if len(all) < 200 || mean > 1.022 || worst > 1.3 {
+		t.Errorf("%d products: %.4f times the best on average, %.3f at worst; want at most 1.022 and 1.3", len(all), mean,
 			worst)
 	}
 }

@@ -114,7 +114,8 @@ func TestCopy(t *testing.T) {
 
 // Aligned matrices of 16-bit elements, for which some devices have another kernel.
 func TestTranspose(t *testing.T) {
-	sizes := [][2]int{{2, 2}, {8, 5}, {64, 64}, {65, 63}, {1, 40}, {40, 1}, {200, 129}, {7, 300}, {1030, 24}}
+	sizes := [][2]int{{2, 2}, {8, 5}, {64, 64}, {65, 63}, {1, 40}, {40, 1}, {200, 129}, {7, 300}, {1030, 24},
+		{128, 64}, {64, 192}}
 	each(t, func(t *testing.T, _ []dtype.Type, run func(*testing.T, densecopy.Op, matrix, matrix)) {
 		for i, size := range sizes {
 			for _, colMajor := range []bool{false, true} {
@@ -258,6 +259,7 @@ func TestLaunchRefuses(t *testing.T) {
 		}
 		empty := densecopy.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)}
 		if v.Name == "cuda_transpose" { // which takes no other
+			empty.Cols, empty.Src.LD = 64, 64
 			empty.Src.Aligned, empty.Dst.Aligned, empty.Dst.ColMajor, empty.Alpha = true, true, true, 1
 		}
 		l, err := densecopy.Launch(v, empty)

@@ -213,11 +213,13 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	return best
 }
 
-// withColumns gives the kernels for few columns on compute capability 9.0 their forms for a column-major B.
+// withColumns gives the kernels for few columns on compute capability 9.0 their forms for a column-major B. These take
+// any number of columns, but with more than one they are slower than passes and the form for a row-major B: they read
+// each element of the remainder's rows of B by itself.
 func withColumns(vs []*spec.Variant) []*spec.Variant {
 	for _, v := range vs {
-		if v.Kind == stagedKind || v.Kind == fewKind {
-			v.WithColumns()
+		if (v.Kind == stagedKind || v.Kind == fewKind) && v.Tile.Cols == int(widths[0]) {
+			v.Vector = v.Form("_columns", "B_COLUMNS")
 		}
 	}
 	return vs

@@ -42,10 +42,10 @@ type Case struct {
 func InOrders(v *spec.Variant, cs []Case) []Case {
 	all := slices.Clone(cs)
 	for o := 1; o < 4; o++ {
-		if !v.TakesOrders(o != 2, o != 1) {
-			continue
-		}
 		for _, q := range cs {
+			if !v.TakesOrders(q.N, o != 2, o != 1) {
+				continue
+			}
 			q.Name, q.BCol, q.CCol = fmt.Sprintf("%s, order %d", q.Name, o), o != 2, o != 1
 			all = append(all, q)
 		}

@@ -82,7 +82,7 @@ func (s *Suite) nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out
 	}
 	for _, q := range specials {
 		q.Run(t, dev, s.Format, v, out)
-		if v.TakesOrders(false, true) {
+		if v.TakesOrders(q.N, false, true) {
 			q.Col = true
 			q.Run(t, dev, s.Format, v, out)
 		}
@@ -112,7 +112,7 @@ func (q Specials) run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.
 	at := func(i, j int) int { return i*p.N + j }
 	if q.Col {
 		p.CCol, p.LDC = true, p.M
-		if v.TakesOrders(true, true) {
+		if v.TakesOrders(q.N, true, true) {
 			rows := p.LDB
 			p.BCol, p.LDB = true, (p.K+7)&^7
 			b = columns(b, v.In.Size(), p.K, p.N, rows, p.LDB)

@@ -27,7 +27,7 @@ func (p Problem) Check(v *Variant, e *Packed) error {
 	switch {
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
-	case !v.TakesOrders(p.BCol, p.CCol):
+	case !v.TakesOrders(p.N, p.BCol, p.CCol):
 		return fmt.Errorf("a column-major B or C: %w", backend.ErrUnsupported)
 	case p.N < 0 || p.LDB < bWidth || p.LDC < cWidth || p.LDB%8 != 0 &&
 		!(v.Tight && p.N <= TightCols && p.LDB == TightLD(p.N)):

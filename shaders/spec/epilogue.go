@@ -126,18 +126,17 @@ func WithEpilogues(vs []*Variant, splits func(*Variant) bool) []*Variant {
 	return vs
 }
 
-// WithColumns gives a variant for CUDA its form for a column-major B, `_columns`, which is compiled from the same source
-// with B_COLUMNS.
-func (v *Variant) WithColumns() {
+// Form returns another form of a variant for CUDA, compiled from the same source with one more definition.
+func (v *Variant) Form(suffix, define string) *Variant {
 	form := *v
 	form.Unit.Defines = maps.Clone(v.Unit.Defines)
 	if form.Unit.Defines == nil {
 		form.Unit.Defines = map[string]string{}
 	}
-	form.Unit.Defines["B_COLUMNS"] = "1"
-	form.Name += "_columns"
-	form.Unit.Blob = strings.TrimSuffix(v.Unit.Blob, ".ptx") + "_columns.ptx"
-	v.ByColumns = &form
+	form.Unit.Defines[define] = "1"
+	form.Name += suffix
+	form.Unit.Blob = strings.TrimSuffix(v.Unit.Blob, ".ptx") + suffix + ".ptx"
+	return &form
 }
 
 // OneForm is for WithEpilogues: no variant has a second form.

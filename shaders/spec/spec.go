@@ -137,9 +137,9 @@ type Variant struct {
 	Workspace bool
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
-	// ByColumns is the form that launches with a column-major B take; it takes a C of either order. nil: the variant
-	// takes no such B, or it takes any order.
-	ByColumns *Variant
+	// Vector is the form that launches with a column-major B of one column take; C may have either order. nil: there is
+	// none, or the variant takes any order.
+	Vector *Variant
 	// ColumnsOfC says that C may be column-major where B is row-major.
 	ColumnsOfC bool
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
@@ -161,13 +161,13 @@ func (v *Variant) Sums() dtype.Type {
 	return dtype.F32
 }
 
-// TakesOrders reports whether the variant, or a form of it, takes a B and a C of these orders.
-func (v *Variant) TakesOrders(bCol, cCol bool) bool {
+// TakesOrders reports whether the variant, or a form of it, takes a B and a C of n columns in these orders.
+func (v *Variant) TakesOrders(n int, bCol, cCol bool) bool {
 	switch {
 	case v.AnyOrder || !bCol && !cCol:
 		return true
 	case bCol:
-		return v.ByColumns != nil
+		return v.Vector != nil && n == 1
 	}
 	return v.ColumnsOfC
 }
@@ -185,8 +185,8 @@ func Orders(takes func(bCol, cCol bool) bool, bCol, cCol bool) (b, c bool) {
 
 // For returns the form of the variant that multiplies in p.
 func (v *Variant) For(p Problem) *Variant {
-	if v.ByColumns != nil && p.BCol {
-		return v.ByColumns
+	if v.Vector != nil && p.BCol {
+		return v.Vector
 	}
 	if v.Epilogue != nil && !p.Epilogue.None() {
 		return v.Epilogue
@@ -211,8 +211,8 @@ func (k *Program) Forms() []*Variant {
 		if v.Epilogue != nil {
 			vs = append(vs, v.Epilogue)
 		}
-		if v.ByColumns != nil {
-			vs = append(vs, v.ByColumns)
+		if v.Vector != nil {
+			vs = append(vs, v.Vector)
 		}
 		if v.Before != nil {
 			vs = append(vs, v.Before)
