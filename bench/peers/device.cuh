@@ -19,6 +19,7 @@ struct Memory {
     explicit Memory(size_t bytes) { CHECK(cudaMalloc(&p, bytes + 16)); }
     Memory(const void *host, size_t bytes) : Memory(bytes) {
         CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
+        CHECK(cudaDeviceSynchronize()); // streams that do not block do not wait for it
     }
     Memory(const Memory &) = delete;
     ~Memory() { cudaFree(p); }

@@ -248,7 +248,8 @@ struct PublishedPeer : Peer {
 
     std::vector<float> output(size_t algorithm) override {
         std::vector<float> out((size_t)operands->m * operands->n);
-        CHECK(cudaMemset(operands->out(), 0xff, sizeof(float) * out.size())); // NaN shows what is not written
+        // NaN shows what is not written.
+        CHECK(cudaMemsetAsync(operands->out(), 0xff, sizeof(float) * out.size(), stream));
         ways[algorithm].launch();
         CHECK(cudaStreamSynchronize(stream));
         CHECK(cudaGetLastError());
