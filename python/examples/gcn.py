@@ -194,7 +194,7 @@ def main() -> None:
     for name, value in dict(nodes=100_000, edges=1_000_000, features=128, hidden=64, classes=16, epochs=50).items():
         p.add_argument(f"--{name}", type=int, default=value)
     p.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
-    p.add_argument("--record", action="store_true", help="epochs as CUDA graphs, too")
+    p.add_argument("--record", action="store_true", help="epochs as CUDA graphs, too (not verified yet)")
     p.add_argument("--cpu-epochs", type=int, default=6, help="epochs on the CPU in reproducible mode, more than 5")
     p.add_argument("--out", default="", help="the file of results")
     args = p.parse_args()

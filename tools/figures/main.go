@@ -102,7 +102,7 @@ func fill(root string, tables map[string]string, files map[string][]byte) error 
 		return err
 	}
 	used := map[string]bool{}
-	for _, path := range append(documents, filepath.Join(root, "README.md")) {
+	for _, path := range append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "python", "README.md")) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err

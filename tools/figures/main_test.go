@@ -49,8 +49,8 @@ const anExample = `{"version": 1, "environment": {"start": "2026-11-27T00:00:00Z
 func tree(t *testing.T, list, document string) string {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"README.md": "", "docs/a.md": document, "docs/pictures/README": "", "bench/figures.json": list,
-		"bench/results/r.json": aReport, "bench/results/e.json": anExample,
+		"README.md": "", "python/README.md": "", "docs/a.md": document, "docs/pictures/README": "",
+		"bench/figures.json": list, "bench/results/r.json": aReport, "bench/results/e.json": anExample,
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -82,8 +82,6 @@ func TestTables(t *testing.T) {
 		"numbers": {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "^[a-d]$", "values": ["ms", "rate"], "best": {"ms": "least"}}]}`,
 			"|  | ms | rate |\n| --- | --- | --- |\n| a | 12.3 | 7 |\n| b | **3** | 1234 |\n| c |  | 5 |\n\n" +
 				"*A GPU (1), 2026-11-27: [e](../bench/results/e.json), `python3 a.py`; small.*\n"},
-		"bare": {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "a", "values": ["ms"], "bare": true}]}`,
-			"|  | ms |\n| --- | --- |\n| a | 12.3 |\n"},
 		"summary": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [32]}]}]}`,
 			"| A | compared with | columns of B | times as fast (geometric mean) | least |\n| --- | --- | --- | --- | --- |\n| A | p | 32 | 0.90 | 0.90 |\n"},
 	} {

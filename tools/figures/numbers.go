@@ -18,7 +18,6 @@ type numbers struct {
 	Rows   string            `json:"rows"`   // a regular expression of the labels
 	Values []string          `json:"values"` // the columns, by the numbers' names; a row that has none of them is left out
 	Best   map[string]string `json:"best"`   // "most" or "least", of the columns whose best number is bold
-	Bare   bool              `json:"bare"`   // without a line that says where they come from
 }
 
 // measured has the fields of a file that python/examples/report.py writes.
@@ -60,9 +59,6 @@ func (n numbers) markdown(rs reports, names []string) (string, error) {
 	}
 	if len(rows) < 2 {
 		return "", errors.New("no row is taken")
-	}
-	if n.Bare {
-		return text(rows), nil
 	}
 	return text(rows) + "\n" + origin(names[0], &m.Environment), nil
 }
