@@ -37,14 +37,15 @@ var snapshotMatrices = []string{
 
 // snapshotDevices are kinds of devices as their drivers list them, with rates that were measured on one of each.
 func snapshotDevices() map[string]*device.Device {
-	lanes := []backend.MatrixShape{spec.Shape(16, 8, 8, dtype.F16), spec.Shape(16, 8, 16, dtype.F16)}
+	lanes := []backend.MatrixShape{spec.Shape(16, 8, 8, dtype.F16), spec.Shape(16, 8, 16, dtype.F16),
+		spec.Shape(16, 16, 16, dtype.F16)}
 	lanesGPU := largeGPU(backend.CodeSPIRV)
 	caps := lanesGPU.Caps()
 	caps.Lanes, caps.SharedBytes, caps.Matrix = true, 48<<10, lanes
 	withMatrix := device.New(described{caps: caps})
 	withMatrix.Speed.Rates = &model.Rates{Rates: api.Rates{
 		Copy: lanesGPU.Speed.Rates.Copy, Cache: 27e12, FMA: 5.9e13,
-		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
+		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14, "16×16×16 f16": 4.5e14},
 	}}
 	cpu := device.New(described{caps: backend.Caps{Code: backend.CodeGo, F16: true, F64: true, Units: 16}})
 	cpu.Speed.Rates = &model.Rates{Rates: api.Rates{

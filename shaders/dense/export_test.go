@@ -5,16 +5,18 @@ package dense
 import "github.com/spmmrun/spmm/shaders/spec"
 
 // CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a driver that computes
-// any operation runs those of all vendors; of the larger tiles, and of those for A in blocks, one.
+// any operation runs those of all vendors; of those with two stages, and of those for A in blocks, one, with smaller
+// tiles, as such a driver takes minutes to compile the others.
 func CoopVariants(sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
-	for i, u := range units {
+	for _, u := range units {
 		u.Sub = sub
-		if vs = append(vs, coop(u, false)); i == 0 {
-			vs = append(vs, coop(u, true))
-		}
+		vs = append(vs, coop(u, false))
 	}
-	packed := coopOf(spec.AMD32, true)
-	packed.unit.Sub, packed.packed = sub, true
-	return append(vs, packed.variant("vulkan_packed", vulkanOrders[0]))
+	staged, packed := coopOf(spec.NVIDIA, true), coopOf(spec.AMD32, true)
+	for _, t := range []*coopTile{&staged, &packed} {
+		t.unit.Sub, t.rows, t.cols = sub, tile, tile
+	}
+	packed.packed = true
+	return append(vs, staged.variant("vulkan_wide", vulkanOrders[0]), packed.variant("vulkan_packed", vulkanOrders[0]))
 }

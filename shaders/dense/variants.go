@@ -25,10 +25,13 @@ var types = []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
 // units are the matrix units with variants of coop.comp.
 var units = []spec.MatrixUnit{spec.NVIDIA, spec.Turing, spec.AMD32, spec.AMD64, spec.Intel16, spec.Intel8, spec.MesaCPU}
 
-// coops is the variants of coop.comp, two for each unit. If there is enough work, the second replaces the first: wider.
+// coops is the variants of coop.comp, two for each unit of a GPU. If there is enough work, the second replaces the
+// first: wider. Mesa's driver for CPUs would take minutes to compile it.
 var coops = func() (vs []*spec.Variant) {
 	for _, u := range units {
-		vs = append(vs, coop(u, false), coop(u, true))
+		if vs = append(vs, coop(u, false)); u != spec.MesaCPU {
+			vs = append(vs, coop(u, true))
+		}
 	}
 	return vs
 }()
@@ -36,7 +39,7 @@ var coops = func() (vs []*spec.Variant) {
 // wider returns the variant with a larger tile that may replace one of coops, or nil.
 func wider(v *spec.Variant) *spec.Variant {
 	for i, x := range coops[:len(coops)-1] {
-		if x.Name == v.Name && x.Sub == v.Sub && x.Tile.Rows == tile {
+		if x.Name == v.Name && x.Sub == v.Sub && x.Tile.Rows == tile && coops[i+1].Tile.Rows > tile {
 			return coops[i+1]
 		}
 	}
