@@ -164,10 +164,10 @@ func (p P) Limbs() int {
 	return max(3, (NewResidues(n).product.BitLen()+LimbBits-1)/LimbBits)
 }
 
-// Planes says how a matrix lies as bytes, several for each element: a plane for each modulus, or for each digit. A plane
-// has, for each 128 columns, 128 bytes of each row, in which 16-byte chunk c is at c xor the row mod 8, as matrix units
-// read them from shared memory. In slices it has, for each 32 columns, 32 bytes of each row, so that a tile's bytes of a
-// step follow each other.
+// Planes says how a matrix lies as bytes, several for each element: a plane for each modulus, or for each digit. A
+// plane has, for each 128 columns, 128 bytes of each row, in which 16-byte chunk c is at c xor the row mod 8, as matrix
+// units read them from shared memory. In slices it has, for each 32 columns, 32 bytes of each row, so that a tile's
+// bytes of a step follow each other.
 type Planes struct {
 	Rows, Cols int // multiples of 8 and 128
 	Slices     bool

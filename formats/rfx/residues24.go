@@ -11,10 +11,10 @@ import (
 const Remaining = 1 << 31
 
 // Sparse24 says where the entries of a matrix lie in planes that have room for two of every four columns, in pairs of
-// slots. A plane has, for each 128 columns, for each 64 rows, their 64 slots of each row: the 16-byte chunks of all rows
-// one after the other. Behind the planes there is a word of places for each 32 columns of a row: for each four columns,
-// from the lowest bits on, two bits for each slot. Places ascend; an empty slot has one, too. The words are by 256
-// columns, then 64 rows, then in the order of the instruction, then by 64 columns.
+// slots. A plane has, for each 128 columns, for each 64 rows, their 64 slots of each row: the 16-byte chunks of all
+// rows one after the other. Behind the planes there is a word of places for each 32 columns of a row: for each four
+// columns, from the lowest bits on, two bits for each slot. Places ascend; an empty slot has one, too. The words are by
+// 256 columns, then 64 rows, then in the order of the instruction, then by 64 columns.
 type Sparse24 struct {
 	Planes
 	At        []uint32 // of each entry, its byte in a plane, or Remaining and its number in the remainder

@@ -79,7 +79,7 @@ type Result struct {
 	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
 	ChooseS      float64   `json:"choose_s,omitempty"`      // choosing the format, samples packed for it included
 	UploadS      float64   `json:"upload_s,omitempty"`      // copying A to the device
-	EncodeS      float64   `json:"encode_s,omitempty"`      // packing on the host, also a peer's; of new values, the first call
+	EncodeS      float64   `json:"encode_s,omitempty"`      // packing on the host; of new values, the first call
 	Objects      *float64  `json:"heap_objects,omitempty"`  // that a chain makes on the heap
 	AskedUS      float64   `json:"asked_us,omitempty"`      // the time that a spec asks for: Limit
 	Error        string    `json:"error,omitempty"`         // why there are no times

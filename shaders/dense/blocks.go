@@ -10,8 +10,8 @@ import (
 // layout is the packing of a variant that does not take A by rows.
 type layout int
 
-// inBlocks is A in blocks one after the other, by rows of blocks. A block's rows follow each other. Rows and columns are
-// padded with zeros.
+// inBlocks is A in blocks one after the other, by rows of blocks. A block's rows follow each other. Rows and columns
+// are padded with zeros.
 const inBlocks layout = 1
 
 const (

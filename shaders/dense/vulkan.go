@@ -199,6 +199,7 @@ func launchTile(s *shared, x params, p spec.Problem) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", s.variant.Name, err)
 	}
 	x.width = groups[0]
-	l.Passes = append(l.Passes, spec.Pass{Variant: adder(s.variant.Packing == inBlocks).For(p), Groups: groups, Params: spec.Block(x)})
+	v := adder(s.variant.Packing == inBlocks).For(p)
+	l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(x)})
 	return l, nil
 }

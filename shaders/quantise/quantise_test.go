@@ -127,7 +127,8 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 }
 
 // checkRanges holds the ranges of the columns' parts, joined, against package rfx.
-func checkRanges[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l quantise.Layout, b *formats.Dense[T]) {
+func checkRanges[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l quantise.Layout,
+	b *formats.Dense[T]) {
 	t.Helper()
 	launch, err := quantise.Ranges(v, l, formats.TypeOf[T](), b.LD)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, q (quantise.go), from the ranges of parts
-// of its columns that phase 0 of kernel.comp found.
+// Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, q (quantise.go), from the ranges of
+// parts of its columns that phase 0 of kernel.comp found.
 // Tile: a workgroup has 16 columns of 128 rows of B, an invocation 16 rows of a column.
 // Data movement: elements go through registers. The invocations of a column are neighbours, so that they store whole
 // sectors of each modulus.

@@ -87,8 +87,8 @@ template <bool WIDE> __device__ __forceinline__ Digits quantised(u32 x, int l, f
 }
 
 // A sum of weighted digits starts from the bits of an f32 between 2^23 and 2^24, where an f32 counts in ones: the
-// origin, a multiple of 256·m. So one multiply-add in f32 finds the quotient by m and rounds it to an integer, which the
-// sum WHOLE + quotient is. The residue is computed modulo 256, where the origin and WHOLE are zero.
+// origin, a multiple of 256·m. So one multiply-add in f32 finds the quotient by m and rounds it to an integer, which
+// the sum WHOLE + quotient is. The residue is computed modulo 256, where the origin and WHOLE are zero.
 #define TWO23 0x800000u
 #define WHOLE 0xc00000u // a multiple of 256 in the middle of f32 numbers whose last bit is 1
 __host__ __device__ constexpr u32 quotient_of_origin(u32 m) { return (WHOLE / m + 128) / 256 * 256; }

@@ -37,8 +37,8 @@ uvec4 of_digits(uint row, uint j) {
     return sum;
 }
 
-// of_residues returns the sum, given its residues. Limbs are reduced by a multiple of the product of the moduli, which a
-// quotient in f32 tells, as sums are far from half of that product.
+// of_residues returns the sum, given its residues. Limbs are reduced by a multiple of the product of the moduli, which
+// a quotient in f32 tells, as sums are far from half of that product.
 uvec4 of_residues(uint row, uint j) {
     uint s[LIMBS];
     [[unroll]] for (uint i = 0; i < LIMBS; i++)

@@ -1,6 +1,7 @@
 // Computes: for each modulus, the sums of products of residues of A (rows × cols) and B (cols × n) as residues, on
-// cooperative matrices of 8-bit integers (TM × TN × TK); with DIGITS = 1 the sums of products of two digits, for each of
-// the three sums of their places. combine.comp puts them together. residues.go explains residues and how operands lie.
+// cooperative matrices of 8-bit integers (TM × TN × TK); with DIGITS = 1 the sums of products of two digits, for each
+// of the three sums of their places. combine.comp puts them together. residues.go explains residues and how operands
+// lie.
 // Tile: a workgroup computes (ROWS × COLS) for one modulus, each of SUBS subgroups DOWN × ACROSS operations.
 // Data movement: ../include/coop_tile.glsl. A line of shared memory has STEP of k of a row of A or a column of B.
 // Residues are stored by words.
@@ -56,8 +57,8 @@ struct Fetched {
 #define INT8
 #include "../include/coop_tile.glsl"
 
-// lineOf and placeOf say which of `lines` lines chunk n of the invocation is of, and which chunk of a step it is there: a
-// slice of all lines follows the one before.
+// lineOf and placeOf say which of `lines` lines chunk n of the invocation is of, and which chunk of a step it is there:
+// a slice of all lines follows the one before.
 uint lineOf(uint n, const uint lines) { return (n * LOCAL + gl_LocalInvocationIndex) % (2 * lines) / 2; }
 uint placeOf(uint n, const uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
