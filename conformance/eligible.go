@@ -157,7 +157,8 @@ func remake(k *spec.Format, v *spec.Variant, sub uint32) *spec.Variant {
 		}
 		return v
 	}
-	if v.Const("SUBS") == 0 {
+	const most = 64 // rows of a tile: a software driver takes minutes to compile larger ones
+	if v.Const("SUBS") == 0 || v.Tile.Rows > most {
 		return nil
 	}
 	x := *v
