@@ -46,6 +46,9 @@ type answer struct {
 type Verification struct {
 	Right int      // outputs that equal those computed on the CPU by definition
 	Wrong []string // what is not right, in words
+	// Missing names the cases, and the variants of a case, that did not run though the device has what they need. A
+	// manifest of an earlier build lacks those that were added since.
+	Missing []string
 	// Stale names modules that are not those of this build: the manifest is of other kernels.
 	Stale []string
 }
@@ -101,6 +104,13 @@ type claim struct {
 
 func (v *Verification) wrong(format string, a ...any) {
 	v.Wrong = append(v.Wrong, fmt.Sprintf(format, a...))
+}
+
+// Findings returns what is wrong, and what is missing.
+func (v *Verification) Findings() []string { return slices.Concat(v.Wrong, v.Missing) }
+
+func (v *Verification) missing(format string, a ...any) {
+	v.Missing = append(v.Missing, fmt.Sprintf(format, a...)+" is missing")
 }
 
 // digest returns the digest of this build's module with that name, and whether there is one. It reads no other module.
@@ -265,13 +275,13 @@ func (c *claim) complete() {
 		cases.Of++
 		if len(ran[id]) == 0 {
 			if whole {
-				c.found.wrong("%s is missing", id)
+				c.found.missing("%s", id)
 			}
 			continue
 		}
 		for _, variant := range c.due(t, like[t.likes()]) {
 			if !ran[id][variant] {
-				c.found.wrong("%s with %s is missing", id, variant)
+				c.found.missing("%s with %s", id, variant)
 			}
 		}
 	}

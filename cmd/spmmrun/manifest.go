@@ -95,7 +95,7 @@ func verifyManifests(ctx context.Context, paths []string, rerun string, w io.Wri
 		if err != nil {
 			return err
 		}
-		if n := len(found.Wrong) + again; n > 0 {
+		if n := len(found.Findings()) + again; n > 0 {
 			wrong++
 		}
 	}
@@ -128,9 +128,9 @@ func printVerification(w io.Writer, m *conformance.Manifest, found *conformance.
 	if n := len(found.Stale); n > 0 {
 		fmt.Fprintf(w, "  %d of %d kernels have changed since: %s\n", n, len(m.Modules), printable.String(strings.Join(found.Stale[:min(n, 3)], ", ")))
 	}
-	if n := len(found.Wrong); n > 0 {
-		fmt.Fprintf(w, "  findings: %d\n", n)
-		printList(w, found.Wrong)
+	if list := found.Findings(); len(list) > 0 {
+		fmt.Fprintf(w, "  findings: %d\n", len(list))
+		printList(w, list)
 	}
 }
 

@@ -255,8 +255,8 @@ func (x *tab) verify(file string) {
 		x.Fatal(err)
 	}
 	found := new(conformance.Verifier).Verify(m)
-	if found.Right == 0 || len(found.Wrong) > 0 {
-		x.Errorf("%d outputs are right, and %q", found.Right, found.Wrong)
+	if found.Right == 0 || len(found.Findings()) > 0 {
+		x.Errorf("%d outputs are right, and %q", found.Right, found.Findings())
 	}
 }
 
