@@ -51,7 +51,8 @@ func TestBytes(t *testing.T) {
 		}
 		back := b
 		back.Data = make([]byte, len(b.Data))
-		if err := errors.Join(spmm.Transfer(t.Context(), o, b, true), spmm.Transfer(t.Context(), o, back, false)); err != nil {
+		err = errors.Join(spmm.Transfer(t.Context(), o, b, true), spmm.Transfer(t.Context(), o, back, false))
+		if err != nil {
 			t.Error(err)
 		}
 		if string(back.Data) != string(b.Data) {

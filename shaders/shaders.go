@@ -67,5 +67,6 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, RowCopy, Sampled, SampledReproducible, Softmax, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, RowCopy, Sampled, SampledReproducible, Softmax, Values, Quantise, Requantise,
+		Reproducible.Program, peak.Program)
 }

@@ -1,7 +1,7 @@
 // How kernel.cu and double.cu divide rows and row segments among lanes: see csr.go. Class S holds the sums of a lane:
 // one row of C, and the lane's columns. S::Values is one vector load of values of A, S::Columns one of a row of B. With
-// TEAMS a whole CTA, the team, computes a row segment; with MIDDLE a warp computes a row of middle length. With OVERLAP launches overlap: a lane reads a row's bounds and
-// its first entries while the previous launch still runs.
+// TEAMS a whole CTA, the team, computes a row segment; with MIDDLE a warp computes a row of middle length. With OVERLAP
+// launches overlap: a lane reads a row's bounds and its first entries while the previous launch still runs.
 
 #pragma once
 #include "params.h"

@@ -49,8 +49,8 @@ func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) 
 	return packing{teams: true, warps: true, chunks: t == dtype.F32}.sized(spec.PTX(prefix+t.String(), spec.Variant{
 		In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
-		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
-			consts...),
+		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1),
+			spec.Define("STREAM", spec.Flag(t == dtype.F32))}, consts...),
 		Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
 	}), kind, 0)
 }

@@ -63,6 +63,6 @@ func (x sizes) sized(v *spec.Variant, kind *spec.Kind, rows, cols uint32) *spec.
 // sizesOf returns a variant's.
 func sizesOf(v *spec.Variant) sizes { return v.Packing.(sizes) }
 
-// groups is the shape of strips.cu and strips.comp: invocations side by side, with four columns each, and groups of them that share
-// the vectors of a strip.
+// groups is the shape of strips.cu and strips.comp: invocations side by side, with four columns each, and groups of
+// them that share the vectors of a strip.
 type groups struct{ across, along uint32 }

@@ -1,9 +1,9 @@
 // Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB as strips: HEIGHT rows of a panel, a vector (HEIGHT × 1)
 // for each column with an entry, f32 on CUDA cores.
-// Tile: ALONG · COLS/4 lanes of a warp compute (HEIGHT × COLS) for an item: a strip or a segment of one. COLS/4 lanes side
-// by side hold four columns each; ALONG such groups take four vectors in turn, and their sums are added at the end. One
-// group does less work for each vector, several wait less where items are few. Segments of a long strip
-// leave partial sums in slots of the workspace, HEIGHT rows each, which phase 1 adds in order.
+// Tile: ALONG · COLS/4 lanes of a warp compute (HEIGHT × COLS) for an item: a strip or a segment of one. COLS/4 lanes
+// side by side hold four columns each; ALONG such groups take four vectors in turn, and their sums are added at the
+// end. One group does less work for each vector, several wait less where items are few. Segments of a long strip leave
+// partial sums in slots of the workspace, HEIGHT rows each, which phase 1 adds in order.
 // Data movement: a vector is HEIGHT values and a word with the column and a bit for each entry (strips.go). A row of B
 // is read once for all rows of a strip, straight to registers: for similar rows that is half as often as there are
 // entries, or less. The strips of a panel are on neighbouring warps and find each other's rows of B in L1.

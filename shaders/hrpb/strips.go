@@ -40,7 +40,8 @@ func stripsVariant(name string, arch int, across, along uint32) *spec.Variant {
 		Local: spec.Line(32 * stripWarps), Entry: "hrpb", Overlaps: arch == 90, Need: spec.Need{Arch: arch},
 		Consts: []spec.Const{
 			spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", cols), spec.Define("ALONG", along),
-			spec.Define("WARPS", stripWarps), spec.Define("BLOCK", cudaBlock), spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
+			spec.Define("WARPS", stripWarps), spec.Define("BLOCK", cudaBlock), spec.Define("WORKERS", cudaWorkers),
+			spec.Define("ORDER", 1),
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{Source: "strips.cu", Defines: defines},

@@ -37,7 +37,8 @@ type Case struct {
 	quantised bool // A has values that 8 bits hold exactly
 }
 
-// InOrders returns the cases and, if the variant takes any order, each with a column-major B, a column-major C, and both.
+// InOrders returns the cases and, if the variant takes any order, each with a column-major B, a column-major C, and
+// both.
 func InOrders(v *spec.Variant, cs []Case) []Case {
 	all := slices.Clone(cs)
 	for o := 1; v.AnyOrder && o < 4; o++ {

@@ -85,9 +85,9 @@ func LongRow(rows int, nnz int64) int {
 	return min(LongestRow(rows, nnz), (max(least, 3*int(nnz/int64(max(rows, 1))))+3)&^3)
 }
 
-// Limits are the most entries of rows that a group of lanes computes (Short), a warp (Middle, or Long where a warp takes
-// many entries at a time), and a workgroup (Longest). Rows with more entries are cut into segments of Longest entries.
-// Each limit is at least the one before.
+// Limits are the most entries of rows that a group of lanes computes (Short), a warp (Middle, or Long where a warp
+// takes many entries at a time), and a workgroup (Longest). Rows with more entries are cut into segments of Longest
+// entries. Each limit is at least the one before.
 type Limits struct{ Short, Middle, Long, Longest int }
 
 // TeamLimits returns the limits for devices where a workgroup, but no warp, computes a row.
@@ -96,9 +96,9 @@ func TeamLimits(rows int, nnz int64) Limits {
 	return Limits{long, long, long, LongestRow(rows, nnz)}
 }
 
-// WarpLimits returns the limits for devices where a warp computes a row. A lane group takes four entries at a time, each
-// after the one before has arrived, so a row much longer than the average ends long after the others. A small matrix,
-// whose rows all run at the same time, takes as long as its longest row.
+// WarpLimits returns the limits for devices where a warp computes a row. A lane group takes four entries at a time,
+// each after the one before has arrived, so a row much longer than the average ends long after the others. A small
+// matrix, whose rows all run at the same time, takes as long as its longest row.
 func WarpLimits(rows int, nnz int64) Limits {
 	const (
 		wave = 132 * 128 // lane groups that run at the same time on a large device, with 32 columns
@@ -116,9 +116,9 @@ func WarpLimits(rows int, nnz int64) Limits {
 	return l
 }
 
-// ShareRows lists the rows for workgroups, in segments (first entry, last + 1, row, slot for the partial sums; NoSlot if
-// the segment is the whole row). Then it lists likewise the rows for workgroups or warps, those for warps, and the rows
-// in several segments (row, first slot, last + 1).
+// ShareRows lists the rows for workgroups, in segments (first entry, last + 1, row, slot for the partial sums; NoSlot
+// if the segment is the whole row). Then it lists likewise the rows for workgroups or warps, those for warps, and the
+// rows in several segments (row, first slot, last + 1).
 func ShareRows(rowptr []int64, l Limits) (Split, []uint32) {
 	s := Split{Longest: uint32(l.Short)}
 	var segments, middle, warps, rows []uint32
