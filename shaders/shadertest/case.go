@@ -37,13 +37,8 @@ type Case struct {
 	quantised bool // A has values that 8 bits hold exactly
 }
 
-<<<<<<< HEAD
 // InOrders returns the cases and each with a column-major B, a column-major C, and both, as far as the variant takes
 // these orders.
-=======
-// InOrders returns the cases and, if the variant takes any order, each with a column-major B, a column-major C, and
-// both.
->>>>>>> fb
 func InOrders(v *spec.Variant, cs []Case) []Case {
 	all := slices.Clone(cs)
 	for o := 1; o < 4; o++ {
