@@ -65,7 +65,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v, of what was written for\n%s", err, text)
 		}
-		if found := v.Verify(again); len(found.Wrong) == 0 && len(m.Cases) < len(run.Cases) && m.Filter == run.Filter {
+		if found := v.Verify(again); len(found.Findings()) == 0 && len(m.Cases) < len(run.Cases) && m.Filter == run.Filter {
 			t.Fatalf("%d cases of %d, and nothing is wrong:\n%s", len(m.Cases), len(run.Cases), text)
 		}
 		if wrong := Compare(again, run); len(wrong) > len(m.Cases) {

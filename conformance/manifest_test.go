@@ -338,7 +338,7 @@ func TestTamperedText(t *testing.T) {
 	var v Verifier
 	check := func(text []byte) bool {
 		m, err := Decode(bytes.NewReader(text))
-		return err == nil && len(v.Verify(m).Wrong) == 0
+		return err == nil && len(findings(v.Verify(m))) == 0
 	}
 	if !check(text) {
 		t.Fatal("the manifest as it is is refused")

@@ -106,7 +106,7 @@ func verifyPartial(t *testing.T, m, whole *Manifest) {
 		x.Cases, x.Incomplete = slices.Clone(m.Cases), &part
 		c.change(&x)
 		count(&x)
-		if found := v.Verify(seal(t, &x)).Wrong; !c.found(found) {
+		if found := findings(v.Verify(seal(t, &x))); !c.found(found) {
 			t.Errorf("%s: wrong: %q", c.name, found)
 		}
 	}
