@@ -141,6 +141,7 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 // ordered returns the form of a variant for a problem's order: each order has a form of coop.comp.
 func ordered(v *spec.Variant, x params) *spec.Variant {
 	if t, ok := v.Shape.(coopTile); ok {
+		t.unit.Sub = v.Sub // which the conformance suite may have changed
 		return t.variant(v.Name, orderOf(x))
 	}
 	return v
