@@ -30,10 +30,7 @@ layout(constant_id = 11) const uint RIGHT_ALONG = 0;
 layout(constant_id = 12) const uint SHARED = 1024; // uvec4 of shared memory
 layout(constant_id = 13) const uint ADDS = 0; // 1: the kernel only adds partial sums
 
-layout(constant_id = 14) const uint PACKED = 0; // 1: A is in blocks (gemm.glsl), as L; 2: as R
-
 #define ELEM F16
-#define BLOCKS_OF_A (PACKED != 0)
 #include "gemm.glsl"
 #include "../include/store_halves.glsl"
 
@@ -66,13 +63,12 @@ uint placeOf(uint n, bool along, uint lines) {
 // fetch loads octet n of lines from i on at the step from k on. Octets past the operand's end are read as others, of an
 // operand that lies across as those of the last k. The table sees to it that an operand has less than 2^31 octets. What
 // does not depend on k is added first, so that the compiler moves it out of the loop over k.
-uvec4 fetch(Operand x, uint n, bool along, bool blocks, uint lines, uint i, uint k) {
+uvec4 fetch(Operand x, uint n, bool along, uint lines, uint i, uint k) {
     uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8, start, from, last;
     if (along) {
-        line = min(i + line, x.lines - 1);
-        start = blocks ? (line / 128 * pitch + place / 2 * 2) * 128 + line % 128 * 2 + place % 2 : line * pitch + place;
-        from = blocks ? k * 16 : k / 8;
-        last = (blocks ? (x.lines + 127) / 128 * 128 : x.lines) * pitch - 1;
+        start = min(i + line, x.lines - 1) * pitch + place;
+        from = k / 8;
+        last = x.lines * pitch - 1;
     } else {
         start = min(i / 8 + line, pitch - 1);
         from = min(k + place, p.cols - 1) * pitch;
@@ -97,8 +93,8 @@ uint slot(uint n, bool along, uint lines, uint pitch) {
 #include "../include/coop_tile.glsl"
 
 void fetchStep(out Fetched x, uint s) {
-    [[unroll]] for (uint n = 0; n < LEFTS; n++) x.l[n] = fetch(l, n, LA, PACKED == 1, ROWS, row, s * STEP);
-    [[unroll]] for (uint n = 0; n < RIGHTS; n++) x.r[n] = fetch(r, n, RA, PACKED == 2, COLS, col, s * STEP);
+    [[unroll]] for (uint n = 0; n < LEFTS; n++) x.l[n] = fetch(l, n, LA, ROWS, row, s * STEP);
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++) x.r[n] = fetch(r, n, RA, COLS, col, s * STEP);
 }
 
 void putStep(Fetched x, uint s, uint to) {

@@ -107,7 +107,7 @@ func pack[T formats.Value](m *formats.Dense[T], v *spec.Variant) (*spec.Packed, 
 	}
 	return &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: items, Format: m, Stats: stats,
-		Arrays: []spec.Array{spec.NewArray("a", laid(rows.Data[:m.Rows*rows.LD], m.Rows, rows.LD, v)), spec.NewArray[uint32]("stored", nil)},
+		Arrays: []spec.Array{spec.NewArray("a", rows.Data[:m.Rows*rows.LD]), spec.NewArray[uint32]("stored", nil)},
 	}, nil
 }
 
@@ -119,7 +119,7 @@ func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, 
 	if v.Quant != dtype.Invalid {
 		return measureQuantised(rows, cols, v)
 	}
-	ld := int64(ldaOf(v, cols))
+	ld := int64(lda(cols))
 	if ld > spec.MaxLD {
 		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD,
 			backend.ErrUnsupported)
@@ -134,7 +134,7 @@ func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64
 	side, _ := sides(v)
 	tiles := int64(spec.Ceil(rows, int(side)))
 	s := formats.Stats{
-		StoredBytes: int64(rowsOf(v, rows)) * ld * int64(v.In.Size()), Slots: int64(rowsOf(v, rows)) * ld,
+		StoredBytes: int64(rows) * ld * int64(v.In.Size()), Slots: int64(rows) * ld,
 		MACs:    int64(computed(rows, v)) * int64(cols),
 		Gathers: tiles * int64(cols), Staged: true,
 	}

@@ -44,7 +44,7 @@ func fill[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	return &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Items: items, Stats: stats,
 		Format: filled[T]{&formats.CSR[T]{Rows: a.Rows, Cols: a.Cols}, stored},
-		Arrays: []spec.Array{spec.NewArray("a", laid(data, a.Rows, ld, v)), spec.NewArray("stored", stored)},
+		Arrays: []spec.Array{spec.NewArray("a", data), spec.NewArray("stored", stored)},
 	}, nil
 }
 

@@ -11,26 +11,21 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Wor
 #define B_COLUMNS 1 // bits of p.order
 #define C_COLUMNS 2
 
-#ifndef BLOCKS_OF_A
-#define BLOCKS_OF_A false
-#endif
-
 // Operand is L as its rows, or R as its columns. Line i is row or column i, and has p.cols elements.
 struct Operand {
     uvec2 x; // address
     uint ld, lines;
     bool along; // K-major: elements of a line are neighbours in memory; else MN-major ("across")
-    bool blocks; // of 128 lines by 16 k, which are stored line by line; ld is a multiple of 16
 };
 
 Operand left() {
-    if ((p.order & C_COLUMNS) != 0) return Operand(uvec2(p.b), p.ldb, p.rows, (p.order & B_COLUMNS) != 0, false);
-    return Operand(uvec2(p.a), p.lda, p.rows, true, BLOCKS_OF_A);
+    if ((p.order & C_COLUMNS) != 0) return Operand(uvec2(p.b), p.ldb, p.rows, (p.order & B_COLUMNS) != 0);
+    return Operand(uvec2(p.a), p.lda, p.rows, true);
 }
 
 Operand right() {
-    if ((p.order & C_COLUMNS) != 0) return Operand(uvec2(p.a), p.lda, p.n, true, BLOCKS_OF_A);
-    return Operand(uvec2(p.b), p.ldb, p.n, (p.order & B_COLUMNS) != 0, false);
+    if ((p.order & C_COLUMNS) != 0) return Operand(uvec2(p.a), p.lda, p.n, true);
+    return Operand(uvec2(p.b), p.ldb, p.n, (p.order & B_COLUMNS) != 0);
 }
 
 // Run is where elements begin that are neighbours in memory: element `at` of those at the address `line`.
@@ -41,7 +36,6 @@ struct Run {
 
 // runOf returns the run that begins with element k of line i.
 Run runOf(Operand x, uint i, uint k) {
-    if (x.blocks) return Run(at(x.x, i / 128 * (x.ld / 16) + k / 16, 128 * 16 * ELEM_BYTES), i % 128 * 16 + k % 16);
     if (x.along) return Run(at(x.x, i, x.ld * ELEM_BYTES), k);
     return Run(at(x.x, k, x.ld * ELEM_BYTES), i);
 }

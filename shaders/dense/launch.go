@@ -97,7 +97,7 @@ func upright(v *spec.Variant, x params) params {
 // paramsOf returns the parameters that a problem determines.
 func paramsOf(v *spec.Variant, p spec.Problem) params {
 	x := params{
-		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(ldaOf(v, p.K)), ldb: uint32(p.LDB),
+		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB),
 		ldc:   uint32(p.LDC),
 		alpha: float32(p.Alpha), beta: float32(p.Beta),
 	}

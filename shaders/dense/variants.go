@@ -48,7 +48,7 @@ func wider(v *spec.Variant) *spec.Variant {
 
 func variants() []*spec.Variant {
 	vs := slices.Clone(cudas)
-	vs = append(append(vs, anyTile, anyPacked), vulkans...)
+	vs = append(append(vs, anyTile), vulkans...)
 	vs = append(vs, coops...)
 	for _, t := range types {
 		vs = append(vs, scalarVulkan(t))
@@ -82,7 +82,6 @@ type coopTile struct {
 	rows, cols   uint32
 	subs, across uint32 // subgroups, and those of them side by side
 	step, stages uint32 // of k, and stage buffers
-	packed       bool   // A is in blocks: blocks.go
 }
 
 // sharedWords is the uvec4 of shared memory: stage buffers, or rows of the subgroups' outputs (coop_tile.glsl).
@@ -99,7 +98,7 @@ func (t coopTile) sharedWords(o vulkanOrder) uint32 {
 // variant returns the variant of coop.comp for operands in an order.
 func (t coopTile) variant(name string, o vulkanOrder) *spec.Variant {
 	words := t.sharedWords(o)
-	v := t.unit.Variant(name+o.name, t.subs, 16*words, spec.Variant{
+	return t.unit.Variant(name+o.name, t.subs, 16*words, spec.Variant{
 		Consts: []spec.Const{
 			{Name: "TM", ID: 1, Value: t.unit.M}, {Name: "TN", ID: 2, Value: t.unit.N}, {Name: "TK", ID: 3, Value: t.unit.K},
 			{Name: "SUBS", ID: 4, Value: t.subs}, {Name: "SUBS_ACROSS", ID: 5, Value: t.across},
@@ -107,15 +106,10 @@ func (t coopTile) variant(name string, o vulkanOrder) *spec.Variant {
 			{Name: "STEP", ID: 8, Value: t.step}, {Name: "STAGES", ID: 9, Value: t.stages},
 			{Name: "LEFT_ALONG", ID: 10, Value: spec.Flag(o.left)}, {Name: "RIGHT_ALONG", ID: 11, Value: spec.Flag(o.right)},
 			{Name: "SHARED", ID: 12, Value: words}, {Name: "ADDS", ID: 13, Value: 0},
-			{Name: "PACKED", ID: 14, Value: spec.Flag(t.packed) << spec.Flag(o.swapped)},
 		},
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"}, Shape: t,
 		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(t.rows), Cols: int(t.cols)},
 	})
-	if t.packed {
-		v.Packing = inBlocks
-	}
-	return v
 }
 
 // coopOf returns the tile for a matrix unit, or the larger one.

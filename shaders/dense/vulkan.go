@@ -26,19 +26,11 @@ var vulkanTiles = []vulkanTile{
 	{name: "n8", coopTile: coopTile{rows: 32, cols: 8, subs: 16}, few: true, resident: 1},
 	{name: "n16", coopTile: coopTile{rows: 32, cols: 16, subs: 16}, few: true, resident: 1},
 	{name: "n32", coopTile: coopTile{rows: 32, cols: 32, subs: 8}, few: true, resident: 1},
-	tileOn(wideUnit, 32, 64, 4, 2, 64, 2),
-	tileOn(wideUnit, 64, 64, 4, 2, 64, 2),
-	tileOn(wideUnit, 64, 128, 8, 4, 32, 2),
+	tileOn(wideUnit, 32, 64, 4, 2, 64, 1),
+	tileOn(wideUnit, 64, 64, 4, 2, 64, 1),
+	tileOn(wideUnit, 64, 128, 8, 4, 64, 1),
 	tileOn(wideUnit, 128, 128, 8, 2, 64, 1),
 	tileOn(wideUnit, 128, 256, 8, 4, 16, 2),
-	tileOn(wideUnit, 128, 128, 8, 2, 64, 1).inBlocks(),
-	tileOn(wideUnit, 128, 256, 8, 4, 16, 2).inBlocks(),
-}
-
-// inBlocks returns the tile for an A in blocks.
-func (t vulkanTile) inBlocks() vulkanTile {
-	t.packed = true
-	return t
 }
 
 // tileOn returns a tile of coop.comp.
@@ -47,17 +39,14 @@ func tileOn(u spec.MatrixUnit, rows, cols, subs, across, step, stages uint32) vu
 		coopTile: coopTile{unit: u, rows: rows, cols: cols, subs: subs, across: across, step: step, stages: stages}}
 }
 
-// vulkanOrder says which operands are K-major, and whether A is the right one: for B and C row-major, for B
-// column-major, for C column-major, for both.
+// vulkanOrder says which operands are K-major: for B and C row-major, for B column-major, for C column-major, for both.
 type vulkanOrder struct {
 	name        string
 	left, right bool // K-major
-	swapped     bool
 }
 
 var vulkanOrders = []vulkanOrder{
-	{"", true, false, false}, {"_along", true, true, false}, {"_transposed", false, true, true},
-	{"_along_transposed", true, true, true},
+	{"", true, false}, {"_along", true, true}, {"_transposed", false, true}, {"_along", true, true},
 }
 
 // vulkans is the variants.
@@ -70,9 +59,6 @@ var vulkans = func() (vs []*spec.Variant) {
 
 func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 	name := "vulkan_tiles_" + t.name
-	if t.packed {
-		name = "vulkan_packed_" + t.name
-	}
 	if !t.few {
 		v := t.coopTile.variant(name, o)
 		v.Shape, v.Need.Lanes = t, true // measured on such devices alone
@@ -94,9 +80,9 @@ func (t vulkanTile) variant(o vulkanOrder) *spec.Variant {
 	return v
 }
 
-// adder returns the variant of coop.comp that adds partial sums, of a tile or a family of tiles.
-func adder(packed bool) *spec.Variant {
-	v := familyOf("vulkan_tiles", packed)
+// adder returns the variant of coop.comp that adds partial sums.
+func adder() *spec.Variant {
+	v := tileFamily()
 	v.Name, v.Any = v.Name+"_add", false
 	for i := range v.Consts {
 		switch v.Consts[i].Name {
@@ -119,23 +105,13 @@ func isVulkanTile(v *spec.Variant) bool {
 	return ok
 }
 
-// anyTile and anyPacked are the variants that pick a tile for the problem, for A by rows and in blocks.
-var (
-	anyTile   = familyOf("vulkan_tiles", false)
-	anyPacked = familyOf("vulkan_packed", true)
-)
+// anyTile is the variant that picks a tile for the problem.
+var anyTile = tileFamily()
 
-func familyOf(name string, packed bool) *spec.Variant {
-	var v *spec.Variant
-	for _, t := range vulkanTiles {
-		if t.packed == packed {
-			v = t.variant(vulkanOrders[0])
-		}
-	}
-	v.Name, v.Any = name, true
-	if !packed {
-		v.Need.Shapes = append(v.Need.Shapes, spec.NVIDIA.Shape(dtype.F16)) // of few.comp
-	}
+func tileFamily() *spec.Variant {
+	v := vulkanTiles[len(vulkanTiles)-1].variant(vulkanOrders[0])
+	v.Name, v.Any = "vulkan_tiles", true
+	v.Need.Shapes = append(v.Need.Shapes, spec.NVIDIA.Shape(dtype.F16)) // of few.comp
 	return v
 }
 
@@ -156,7 +132,7 @@ func tileFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 	least := 0.0
 	for _, t := range vulkanTiles {
 		of := v.Shape.(vulkanTile)
-		if of.packed != t.packed || !v.Any && of != t {
+		if !v.Any && of != t {
 			continue
 		}
 		if a >= 1<<34 || b >= 1<<34 || t.few && (x.order&cBit != 0 || b >= 1<<31) {
@@ -199,7 +175,6 @@ func launchTile(s *shared, x params, p spec.Problem) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", s.variant.Name, err)
 	}
 	x.width = groups[0]
-	v := adder(s.variant.Packing == inBlocks).For(p)
-	l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(x)})
+	l.Passes = append(l.Passes, spec.Pass{Variant: adder().For(p), Groups: groups, Params: spec.Block(x)})
 	return l, nil
 }
