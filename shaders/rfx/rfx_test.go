@@ -319,6 +319,9 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("BITS") != uint32(p) {
 			continue
 		}
+		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
+			continue
+		}
 		if v.Const("RING") > 0 && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)

@@ -36,11 +36,30 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2
 	}
+	// Lane groups of one row help if they are idle otherwise, as in kernel csr.
+	fills := func(along int) bool {
+		return hasTeams(v) && across >= 8 && warps()*across*along > 2*waveLanes*max(1, p.Caps.Units)
+	}
 	along := 1
-	for along < lanes/across && along*8 <= average {
+	for along < lanes/across && along*8 <= average && !fills(2*along) {
 		along *= 2
 	}
 	return gpuShape(across, along)
+}
+
+// waveLanes is the number of lanes of directKind that a multiprocessor runs at the same time.
+const waveLanes = 1024
+
+// takesMany reports whether a product has a fifth more lanes than run at the same time, or six times as many if rows
+// were cut, as in kernel csr.
+func takesMany(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
+	s, split := pickShape(v, e, p), e.Format.(Split)
+	tile := (e.Rows+int(split.Segments))*s.across*s.along + int(split.Segments)*local + int(split.Middle+split.Warps)*lanes
+	has, resident := int64(tile)*int64(spec.Ceil(p.N, s.columns)), waveLanes*int64(max(1, p.Caps.Units))
+	if split.Rows > 0 {
+		return s.across >= 8 && has > 6*resident
+	}
+	return s.across >= 8 && 5*has > 6*resident
 }
 
 // panelShape is the shape of phase 0 for panels: a warp has an item.
