@@ -16,12 +16,11 @@
 typedef long long i64;
 
 #define ALL 0xffffffffu
-#ifndef CTAS // on a multiprocessor, by the registers that they take
+// CTAS is those on a multiprocessor, by the registers that they take.
 #ifdef MANY
-#define CTAS (BITS < 31 ? 10 : BITS == 31 ? 8 : 5)
+#define CTAS (BITS < 31 ? 9 : 8)
 #else
 #define CTAS (BITS < 31 ? 8 : BITS == 31 ? 7 : 4)
-#endif
 #endif
 
 // Sums of products, in 64 bits: a row's integers, or halves of them (SPLIT bits), by place.

@@ -539,6 +539,13 @@ func TestLaunchRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if v.Const("DIRECT") > 0 {
+			_, err := kernel.Format.Launch(v, e, good)
+			shadertest.Refused(t, v.Name+" with a B of f16", err, true)
+			if e, err = kernel.Format.Encode(formats.Convert[float32](a), v); err != nil {
+				t.Fatal(err)
+			}
+		}
 		shadertest.Refuses(t, kernel.Format, v, e,
 			shadertest.Refusal{Name: "f16", Change: func(p *spec.Problem) { p.Out = dtype.F16 }, Unsupported: true},
 			shadertest.Refusal{Name: "gelu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU },
