@@ -38,15 +38,11 @@ __device__ __forceinline__ void clear(u32 *q, const Params &p) {
     if (j < p.ldq) q[j] = 0;
 }
 
-// join_at joins a range without lowest bits with one in memory. The maximum joins two ranges, unless one is WILD.
+// join_at joins a range without lowest bits with one in memory. The maximum of the two does so, unless just one is WILD.
+// It is WILD then, and the maximum with both together joins what is missing.
 __device__ __forceinline__ void join_at(u32 *q, u32 r) {
-    u32 now = atomicMax(q, r), joined = Seen::join(now, r);
-    now = max(now, r);
-    while (now != joined) {
-        u32 found = atomicCAS(q, now, joined);
-        if (found == now) return;
-        now = found, joined = Seen::join(found, joined);
-    }
+    u32 before = atomicMax(q, r), both = Seen::join(before, r);
+    if (both != max(before, r)) atomicMax(q, both);
 }
 
 // scan_whole is phase 6.
