@@ -6,8 +6,7 @@
 // Data movement: A's integers and rows of B straight from memory to registers. With DIRECT the elements of B become
 // integers there.
 // Bound by: gathers of rows of B, then integer arithmetic, of 64 bits from p = 23 on, and with DIRECT conversions.
-// Constants: BITS (p), TEAMS, DIRECT, MANY, OVERLAP (overlap.cuh). As in csr/kernel.cu, lanes load entries ahead, but
-// with MANY, for products of many warps, they leave their registers to more CTAs.
+// Constants: BITS (p), TEAMS, DIRECT, OVERLAP (overlap.cuh).
 
 #include "store.cuh"
 #include "../include/load.cuh"
@@ -16,12 +15,7 @@
 typedef long long i64;
 
 #define ALL 0xffffffffu
-// CTAS is those on a multiprocessor, by the registers that they take.
-#ifdef MANY
-#define CTAS (BITS < 31 ? 9 : 8)
-#else
-#define CTAS (BITS < 31 ? 8 : BITS == 31 ? 7 : 4)
-#endif
+#define CTAS (BITS < 31 ? 9 : BITS == 31 ? 8 : 5) // on a multiprocessor, by the registers that they take
 
 // Sums of products, in 64 bits: a row's integers, or halves of them (SPLIT bits), by place.
 #if BITS == 31
@@ -103,16 +97,17 @@ struct Scales {
     float scale[4];
     bool tiny; // some scales would exceed 2^127
 
-    // exponent returns the binary logarithm of a column's scale.
-    static __device__ __forceinline__ int exponent(u32 range) { return -unit(range, BITS); }
+    // exponent returns the binary logarithm of a column's scale; of one of zeros, whose scale may be any, more than 400.
+    static __device__ __forceinline__ u32 exponent(u32 range) { return 511 + BITS - (range & 0x3ffu); }
+    static __device__ __forceinline__ bool is_tiny(u32 exponent) { return exponent - 128u < 256u; }
 
     __device__ __forceinline__ Scales(const u32 *ranges, bool inside) : ranges(ranges), tiny(false) {
         uint4 r = inside ? *(const uint4 *)ranges : make_uint4(0, 0, 0, 0);
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            int e = exponent(word(r, j));
-            tiny |= e > 127;
-            scale[j] = __uint_as_float((u32)(e > 127 ? e + 63 : e + 127) << 23);
+            u32 e = exponent(word(r, j));
+            tiny |= is_tiny(e);
+            scale[j] = __uint_as_float(e + (is_tiny(e) ? 63 : 127) << 23 & 0x7fffffffu);
         }
     }
 
@@ -125,7 +120,7 @@ struct Scales {
                      : "l"(ranges));
         float by[4];
 #pragma unroll
-        for (int j = 0; j < 4; j++) by[j] = exponent(word(r, j)) > 127 ? 18446744073709551616.0f : 1.0f;
+        for (int j = 0; j < 4; j++) by[j] = is_tiny(exponent(word(r, j))) ? 18446744073709551616.0f : 1.0f;
 #pragma unroll
         for (int i = 0; i < 4; i++)
             b[i] = make_uint4(times(b[i].x, by[0]), times(b[i].y, by[1]), times(b[i].z, by[2]), times(b[i].w, by[3]));
@@ -231,9 +226,9 @@ struct Args {
 };
 
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them, counted from multiples
-// of four, so that columns and integers come in whole vectors. The first ones are fetched before launches_before, and
-// unless there are MANY warps the next four before the rows of these. Entries of the neighbouring rows count as zero
-// times anything.
+// of four, so that columns and integers come in whole vectors. The first ones are fetched before launches_before. The
+// next four are not fetched ahead: more CTAs hide more than that. Entries of the neighbouring rows count as zero times
+// anything.
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along, u32 x,
                                         const Args &of, const Params &p) {
     const uint4 *__restrict__ colidx = (const uint4 *)(of.rows + p.columns);
@@ -265,15 +260,6 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
     int origins = 0; // how often sums have ORIGIN
 #endif
     while (true) {
-        u32 next = k + step;
-#ifndef MANY
-        uint4 next_cols;
-        Quad next_a;
-        if (next < end) {
-            next_cols = __ldg(colidx + next / 4);
-            next_a = ints[next / 4];
-        }
-#endif
         Columns b[4];
         bool in[4];
 #pragma unroll
@@ -286,26 +272,21 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
 #endif
 #ifdef PAIRS
         accumulate(narrow, a, in, b);
-        if (--left == 0 || next >= end) widen(sum, narrow), left = NARROW;
+        if (--left == 0 || k + step >= end) widen(sum, narrow), left = NARROW;
 #else
         accumulate(sum, a, in, b);
 #endif
 #if BITS == 15 && defined(DIRECT)
 #pragma unroll
         for (int i = 0; i < 4; i++) origins += in[i] ? integer(a, i) : 0;
-        if (next >= end)
+        if (k + step >= end)
 #pragma unroll
             for (int j = 0; j < 4; j++) mad(sum[0][j], -origins, ORIGIN);
 #endif
-        if (next >= end) return;
-        k = next;
-#ifdef MANY
+        k += step;
+        if (k >= end) return;
         cols = __ldg(colidx + k / 4);
         a = ints[k / 4];
-#else
-        cols = next_cols;
-        a = next_a;
-#endif
     }
 }
 
@@ -362,8 +343,10 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i128 (&sum
 }
 
 #if SUMS < 3
-// quick rounds a column's sum, in units of 2^scale, if the result is zero or a normal number; else it returns false.
-__device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, int scale) {
+// quick rounds a column's sum, in units of 2^scale, if the result is zero or a normal number; else it returns false. It is
+// sure to be one where scale is from -126 to 64, as the sum is less than 2^63; with two sums, to 48, as it is less than
+// 2^77.
+__device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, int scale, bool sure) {
 #if SUMS == 1
     i64 m = sum[0][j];
 #else
@@ -375,7 +358,7 @@ __device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, 
 #endif
     u32 f = __float_as_uint(__ll2float_rn(m)), e = f >> 23 & 255;
     y = e == 0 ? 0 : f + ((u32)scale << 23);
-    return e == 0 || e + scale - 1 < 254u;
+    return sure || e == 0 || e + scale - 1 < 254u;
 }
 #endif
 
@@ -384,11 +367,22 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i64 (&sums
                                       const Params &p) {
 #if SUMS < 3
     uint4 ranges = *(const uint4 *)(a.q + col);
-    int la = unit(ra, BITS);
     u32 y[4];
     bool done = p.store == 0 && ((ra | ranges.x | ranges.y | ranges.z | ranges.w) & WILD) == 0;
+    int scale[4], none = (ra & 0x3ffu) - 2 * (511 + BITS); // of columns of zeros: their sums are zeros whatever it is
+    bool sure = true;
 #pragma unroll
-    for (int j = 0; j < 4; j++) done &= quick(y[j], sums, j, la + unit(word(ranges, j), BITS));
+    for (int j = 0; j < 4; j++) {
+        scale[j] = none + (word(ranges, j) & 0x3ffu);
+        sure &= scale[j] + 126u <= (SUMS == 1 ? 190u : 174u);
+    }
+    if (sure) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) quick(y[j], sums, j, scale[j], true);
+    } else {
+#pragma unroll
+        for (int j = 0; j < 4; j++) done &= quick(y[j], sums, j, scale[j], false);
+    }
     if (done) {
         write(row, col, y, a, p);
         return;
@@ -429,7 +423,7 @@ __device__ __forceinline__ void add_slots(const u32 *r, u32 group, u32 col, bool
 // team computes a segment with all warps of the CTA.
 __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, const Params &p) {
     __shared__ i64 others[WARPS - 1][SUMS * 4][32];
-    u32 across = across_of(p), group = threadIdx.x >> (__ffs(across) - 1), warp = threadIdx.x / 32;
+    u32 across = across_of(p), group = threadIdx.x >> (31 - __clz(across)), warp = threadIdx.x / 32;
     u32 lane = threadIdx.x % 32, col = 4 * x;
     u32 begin = __ldg(segment), end = __ldg(segment + 1), row = __ldg(segment + 2), slot = __ldg(segment + 3);
     i64 sums[SUMS][4] = {};
@@ -450,7 +444,7 @@ __device__ __forceinline__ void team(const u32 *segment, u32 x, const Args &a, c
 
 // warp_row computes a row of the list with each warp of the CTA: the first one's is number `item`.
 __device__ __forceinline__ void warp_row(const u32 *list, u32 item, u32 x, const Args &a, const Params &p) {
-    u32 across = across_of(p), group = threadIdx.x % 32 >> (__ffs(across) - 1), col = 4 * x;
+    u32 across = across_of(p), group = threadIdx.x % 32 >> (31 - __clz(across)), col = 4 * x;
     item += threadIdx.x / 32;
     bool busy = item < p.warps && col < p.n;
     const uint2 *of = (const uint2 *)list + SEGMENT / 2 * (size_t)item;
@@ -472,7 +466,7 @@ extern "C" __global__ void __launch_bounds__(128, CTAS)
         const __grid_constant__ Params p) {
     Args a = {rows, ints, values, b, q, bias, c, part};
     u32 across = across_of(p), along = along_of(p);
-    u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
+    u32 group = threadIdx.x >> (31 - __clz(across)); // of the workgroup's
     u32 lane = threadIdx.x & (across - 1), x = blockIdx.y * across + lane, col = 4 * x;
     u32 block = blockIdx.x + blockIdx.z * p.width, before = p.segments; // segments, which come before the rows
 #ifdef TEAMS
@@ -491,7 +485,7 @@ extern "C" __global__ void __launch_bounds__(128, CTAS)
     }
     before = 0;
 #endif
-    u32 item = block * p.per + (group >> (__ffs(along) - 1));
+    u32 item = block * p.per + (group >> (31 - __clz(along)));
     group &= along - 1; // of the item's
     bool busy = item < p.items && col < p.n;
     if (phase_of(p) == 1) {

@@ -18,11 +18,6 @@ var (
 		Summary: "as rows, with elements of B in f32, which become integers as they are read",
 		When:    "Reproducible mode: graphs, whose rows of B are read few times, on CUDA from compute capability 9.0 on.",
 	}
-	manyDirectKind = &spec.Kind{
-		Name:    "many-direct",
-		Summary: "as direct, without entries loaded ahead, so that more warps run at the same time",
-		When:    "As direct, for products whose rows do not all run at the same time.",
-	}
 	panelsKind = &spec.Kind{
 		Name:    "panels",
 		Summary: "8-bit digits of row panels by integer MMA",

@@ -72,10 +72,7 @@ func sumsOf(name string, cols uint32, digits, sparse bool) *spec.Variant {
 func inDigits(p rfx.P) bool { return p == rfx.P15 }
 
 // suited returns the variant with the narrowest tiles that take all columns at once, v if none does.
-func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	if v.Kind == directKind && e != nil && takesMany(v, e, p) {
-		return manyDirect(v)
-	}
+func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	best := v
 	for _, x := range variants {
 		if kind(v) == Residues && kind(x) == Residues && x.Code == v.Code && x.Shape == v.Shape &&
@@ -85,16 +82,6 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 		}
 	}
 	return best
-}
-
-// manyDirect returns the variant for products of many warps in place of v.
-func manyDirect(v *spec.Variant) *spec.Variant {
-	for _, x := range variants {
-		if x.Kind == manyDirectKind && PrecisionOf(x) == PrecisionOf(v) {
-			return x
-		}
-	}
-	return v
 }
 
 // moduliOf returns the moduli for matrices of k columns.

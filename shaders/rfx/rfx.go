@@ -125,9 +125,7 @@ func byRows() []*spec.Variant {
 		web.Unit.Defines = wgsl(p)
 		vs = append(vs, rows90(name("cuda90"), p, rowsKind, bits))
 		if p != rfx.P47 {
-			vs = append(vs, rows90(name("cuda90_direct"), p, directKind, append(bits, spec.Define("DIRECT", 1))),
-				rows90(name("cuda90_many_direct"), p, manyDirectKind,
-					append(bits, spec.Define("DIRECT", 1), spec.Define("MANY", 1))))
+			vs = append(vs, rows90(name("cuda90_direct"), p, directKind, append(bits, spec.Define("DIRECT", 1))))
 		}
 		for _, v := range []*spec.Variant{
 			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local), Consts: bits}),
@@ -195,7 +193,7 @@ func kind(v *spec.Variant) Kind {
 	switch v.Kind {
 	case rowsKind:
 		return Rows
-	case directKind, manyDirectKind:
+	case directKind:
 		return Direct
 	case panelsKind:
 		return Panels

@@ -47,20 +47,8 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	return gpuShape(across, along)
 }
 
-// waveLanes is the number of lanes of directKind that a multiprocessor runs at the same time.
+// waveLanes is the number of lanes that a multiprocessor runs at the same time.
 const waveLanes = 1024
-
-// takesMany reports whether a product has a fifth more lanes than run at the same time, or six times as many if rows
-// were cut, as in kernel csr.
-func takesMany(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
-	s, split := pickShape(v, e, p), e.Format.(Split)
-	tile := (e.Rows+int(split.Segments))*s.across*s.along + int(split.Segments)*local + int(split.Middle+split.Warps)*lanes
-	has, resident := int64(tile)*int64(spec.Ceil(p.N, s.columns)), waveLanes*int64(max(1, p.Caps.Units))
-	if split.Rows > 0 {
-		return s.across >= 8 && has > 6*resident
-	}
-	return s.across >= 8 && 5*has > 6*resident
-}
 
 // panelShape is the shape of phase 0 for panels: a warp has an item.
 func panelShape(v *spec.Variant) shape {
