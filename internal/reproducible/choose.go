@@ -233,11 +233,9 @@ func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, err
 // its rows are fetched so, and every pair of digits is multiplied, or every residue.
 func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.Work {
 	row := 4 * int64(kernel.Layout(v, k, n).Row())
-	if row == 0 { // B is read once more, for its ranges
+	w.Bytes += 2 * int64(k) * row
+	if row == 0 { // they are as they were in f32; B is read once before, for its ranges
 		row = 4 * int64(n)
-		w.Bytes += int64(k) * row
-	} else {
-		w.Bytes += 2 * int64(k) * row
 	}
 	w.Gather = fetched * row
 	w.FLOPs *= kernel.Products(v, k)
