@@ -250,7 +250,7 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
     launches_before();
     launches_after();
 #ifdef DIRECT
-    Scales scales(of.q + 4 * x, k < end);
+    Scales scales(of.q + 4 * x, 4 * x < p.n);
 #endif
     if (k >= end) return;
 #ifdef PAIRS
