@@ -15,7 +15,14 @@
 typedef long long i64;
 
 #define ALL 0xffffffffu
-#define CTAS (BITS < 31 ? 9 : BITS == 31 ? 8 : 5) // on a multiprocessor, by the registers that they take
+// CTAS is those on a multiprocessor, by the registers that they take. Lanes load entries AHEAD, unless scales take the
+// registers.
+#ifdef DIRECT
+#define CTAS (BITS < 31 ? 9 : 8)
+#else
+#define CTAS (BITS < 31 ? 8 : BITS == 31 ? 7 : 4)
+#define AHEAD
+#endif
 
 // Sums of products, in 64 bits: a row's integers, or halves of them (SPLIT bits), by place.
 #if BITS == 31
@@ -226,9 +233,8 @@ struct Args {
 };
 
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them, counted from multiples
-// of four, so that columns and integers come in whole vectors. The first ones are fetched before launches_before. The
-// next four are not fetched ahead: more CTAs hide more than that. Entries of the neighbouring rows count as zero times
-// anything.
+// of four, so that columns and integers come in whole vectors. The first ones are fetched before launches_before, and
+// AHEAD the next four before the rows of these. Entries of the neighbouring rows count as zero times anything.
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along, u32 x,
                                         const Args &of, const Params &p) {
     const uint4 *__restrict__ colidx = (const uint4 *)(of.rows + p.columns);
@@ -260,6 +266,15 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
     int origins = 0; // how often sums have ORIGIN
 #endif
     while (true) {
+        u32 next = k + step;
+#ifdef AHEAD
+        uint4 next_cols;
+        Quad next_a;
+        if (next < end) {
+            next_cols = __ldg(colidx + next / 4);
+            next_a = ints[next / 4];
+        }
+#endif
         Columns b[4];
         bool in[4];
 #pragma unroll
@@ -272,21 +287,26 @@ __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end,
 #endif
 #ifdef PAIRS
         accumulate(narrow, a, in, b);
-        if (--left == 0 || k + step >= end) widen(sum, narrow), left = NARROW;
+        if (--left == 0 || next >= end) widen(sum, narrow), left = NARROW;
 #else
         accumulate(sum, a, in, b);
 #endif
 #if BITS == 15 && defined(DIRECT)
 #pragma unroll
         for (int i = 0; i < 4; i++) origins += in[i] ? integer(a, i) : 0;
-        if (k + step >= end)
+        if (next >= end)
 #pragma unroll
             for (int j = 0; j < 4; j++) mad(sum[0][j], -origins, ORIGIN);
 #endif
-        k += step;
-        if (k >= end) return;
+        if (next >= end) return;
+        k = next;
+#ifdef AHEAD
+        cols = next_cols;
+        a = next_a;
+#else
         cols = __ldg(colidx + k / 4);
         a = ints[k / 4];
+#endif
     }
 }
 
