@@ -15,7 +15,7 @@ var (
 	}
 	directKind = &spec.Kind{
 		Name:    "direct",
-		Summary: "as rows, with elements of B in f32, which become integers as they are read",
+		Summary: "as rows, but elements of B in f32 become integers as they are read",
 		When:    "Reproducible mode: graphs, whose rows of B are read few times, on CUDA from compute capability 9.0 on.",
 	}
 	panelsKind = &spec.Kind{
