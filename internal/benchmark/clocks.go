@@ -5,6 +5,7 @@ package benchmark
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spmmrun/spmm"
@@ -15,14 +16,17 @@ import (
 // millisecond do not raise it: products then take up to six times as long as on a busy device. It returns nil if
 // nothing needs to be held, or if the program cannot open CUDA devices.
 func holdClocks(ctx context.Context, places []*place) *spmm.Device {
+	var infos []spmm.Info
 	for _, p := range places {
-		for _, i := range p.infos() {
-			if i.Backend == "cuda" || !strings.Contains(i.Name, "NVIDIA") {
-				continue
-			}
-			if d, err := spmm.Open(ctx, fmt.Sprintf("cuda:%d", i.Index)); err == nil {
-				return d
-			}
+		infos = append(infos, p.infos()...)
+	}
+	for _, i := range infos {
+		held := slices.ContainsFunc(infos, func(x spmm.Info) bool { return x.Backend == "cuda" && x.Index == i.Index })
+		if held || !strings.Contains(i.Name, "NVIDIA") {
+			continue
+		}
+		if d, err := spmm.Open(ctx, fmt.Sprintf("cuda:%d", i.Index)); err == nil {
+			return d
 		}
 	}
 	return nil
