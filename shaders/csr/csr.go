@@ -121,7 +121,6 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 		heavy = addChunks(&split, heavy, rowptr, of.NNZ, v.In)
 	}
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Segments), lead
-	split.Uneven = of.Segments > 0
 	if v.Code == backend.CodeGo || v.Code == backend.CodePTX {
 		split.Scattered = scattered(a.ColIdx, a.Cols)
 	}
@@ -232,24 +231,10 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for along < lanes/across && along*8 <= split.Average && !(v.Code == backend.CodePTX && fills(across, 2*along)) {
 		along *= 2
 	}
-	if v.Code == backend.CodeSPIRV && split.Uneven {
-		along = idleLanes(v, split, p, across, along)
-	}
 	if v.Code == backend.CodePTX && split.Scattered > 0.9 {
 		across = inCache(v, across, p)
 	}
 	return gpuShape(v, across, along)
-}
-
-// idleLanes gives rows more lane groups as long as all lanes run at the same time. It is for matrices with rows of very
-// different lengths: a lane group waits for memory twice for each four entries of a row, and the longest rows that are
-// not for whole workgroups have several times the average.
-func idleLanes(v *spec.Variant, split spec.Split, p spec.Problem, across, along int) int {
-	lanesOf := split.Items * spec.Ceil(p.N, across*columns(v)) * across
-	for along < lanes/across && 4*along < int(split.Longest) && 2*along*lanesOf <= waveLanes*max(1, p.Caps.Units) {
-		along *= 2
-	}
-	return along
 }
 
 // inCache narrows tiles of columns if B exceeds the L2 cache. Tiles are computed one after the other, so that the
@@ -278,8 +263,7 @@ func sumShape(v *spec.Variant) shape {
 	return gpuShape(v, 4, lanes/4)
 }
 
-// waveLanes is the number of lanes of rowsKind that a multiprocessor of a CUDA device runs at the same time; on Vulkan
-// it runs as many at least.
+// waveLanes is the number of lanes of rowsKind that a multiprocessor of a CUDA device runs at the same time.
 const waveLanes = 1024
 
 // lanes is the most lanes that compute an item: a warp.

@@ -131,7 +131,7 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 256, Segments: 3, Slots: 3, Rows: 1, Average: 300, Uneven: true,
+	if got, want := e.Format, (spec.Split{Longest: 256, Segments: 3, Slots: 3, Rows: 1, Average: 300,
 		Items: 5}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}

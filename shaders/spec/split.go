@@ -16,7 +16,6 @@ type Split struct {
 	Slots    uint32 // rows of the workspace for the segments' partial sums
 	Rows     uint32 // rows in several segments
 	Average  int    // entries of a row
-	Uneven   bool   // rows of the whole matrix are so long that they are cut
 	Items    int    // rows and segments of the whole matrix
 	Lead     int    // slots before the first entry's, see Extent.Offset
 	Chunks   Chunks // for kernels that take A as a stream
