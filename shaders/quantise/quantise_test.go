@@ -317,6 +317,11 @@ func TestLaunchRefuses(t *testing.T) {
 			_, err := quantise.Launch(v, c.l, c.t, c.ldb)
 			shadertest.Refused(t, v.Name+", "+name, err, c.unsupported)
 		}
+		if _, err := quantise.Launch(v, quantise.NewRanges(10, 5, rfx.P23), dtype.F32, 8); v.Const("FRAGMENTS") == 0 {
+			shadertest.Refused(t, v.Name+", ranges alone", err, true)
+		} else if err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
 	}
 }
 

@@ -5,7 +5,7 @@
 // phase 1 adds; with TEAMS those that are whole rows go to C.
 // Data movement: A's integers and rows of B straight from memory to registers. With DIRECT the elements of B become
 // integers there.
-// Bound by: gathers of rows of B, then integer arithmetic, of 64 bits from p = 23 on, and with DIRECT conversions.
+// Bound by: latency of gathers of rows of B, and issuing: of products, addresses and, with DIRECT, conversions.
 // Constants: BITS (p), TEAMS, DIRECT, OVERLAP (overlap.cuh).
 
 #include "store.cuh"
