@@ -335,7 +335,6 @@ class SparseLinear(nn.Module):
         made = (v.device, v.dtype)
         if self._pattern is None or self._made != made:
             self._pattern, self._made = Pattern(self.weight(), rows=True, **self._options), made
-            self._pattern._set = (weakref.ref(v), v._version)
         return self._pattern
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
