@@ -36,7 +36,7 @@ class Options(ct.Structure):
     """spmm_options."""
 
     _fields_ = [("format", ct.c_char_p), ("variant", ct.c_char_p)] + [
-        (n, _i32) for n in ("precision", "quantise", "transpose", "right", "reproducible", "tune", "split", "source",
+        (n, _i32) for n in ("precision", "quantise", "transpose", "right", "reproducible", "tune", "split", "from_",
                             "reserved")
     ] + [("n", _i64), ("uses", _i64), ("memory", _i64)]
 
@@ -66,6 +66,7 @@ _product = (_u64, _i64, _f64, _of(Dense), _f64, _of(Dense), _of(Epilogue))
 setting = _declare("spmm_set", ct.c_char_p, ct.c_char_p)
 device_open = _declare("spmm_device_open", ct.c_char_p, _of(_u64))
 device_close = _declare("spmm_device_close", _u64)
+device_join = _declare("spmm_device_join", _of(_u64), _i32, _of(_u64))
 device_info = _declare("spmm_device_info", _u64, ct.c_char_p, _of(ct.c_size_t))
 plan_csr = _declare("spmm_plan_csr", _u64, _of(CSR), _of(Options), _of(_u64))
 plan_dense = _declare("spmm_plan_dense", _u64, _i64, _i64, _of(Dense), _i32, _of(Options), _of(_u64))

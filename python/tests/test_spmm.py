@@ -359,3 +359,47 @@ except KeyboardInterrupt:
     print((p @ numpy.ones(300)).sum())
 """)
     assert r.stdout == "300.0\n", r.stderr
+
+
+@pytest.mark.parametrize("split", ["auto", "columns", "rows"])
+@pytest.mark.parametrize("place", [None, "everywhere", "columns", "rows", 0, 1])
+def test_group(split, place):
+    """Two devices share a product, in the bits of one."""
+    a, b = random(300, 200), rng.random((200, 9)).astype(np.float32)
+    group = spmm.Group([spmm.Device("cpu"), spmm.Device("cpu")])
+    assert group.info["devices"] == 2 and len(group.devices) == 2 and "1 more" in repr(group)
+    plan, alone = (spmm.prepare(a, d, format="csr", split=split, from_=place) if d is group else
+                   spmm.prepare(a, d, format="csr") for d in (group, "cpu"))
+    assert np.array_equal(plan @ b, alone @ b)
+    plan.set_values(2 * a.data)
+    assert np.abs(plan @ b - 2 * (a @ b)).max() < 1e-4
+    assert np.abs(plan.T @ np.ones((300, 2), np.float32) - 2 * (a.T @ np.ones((300, 2)))).max() < 1e-3
+    group.close()
+    with pytest.raises(spmm.Closed):
+        plan @ b
+    with pytest.raises(spmm.Closed):
+        spmm.prepare(a, group.devices[1])
+
+
+def test_group_of_a_list():
+    group = spmm.Device("cpu,cpu")
+    a = random(40, 40)
+    b, c = (spmm.Tensor(group, (40, 3)) for _ in range(2))
+    value = rng.random((40, 3)).astype(np.float32)
+    b.write(value)
+    spmm.run(spmm.prepare(a, group), b, c)
+    assert np.abs(c.read() - a @ value).max() < 1e-5
+    group.close()
+
+
+def test_groups_that_are_refused():
+    d = spmm.Device("cpu")
+    for error, words, f in (
+            (ValueError, "twice", lambda: spmm.Group([d, d])), (ValueError, "want 1 or more", lambda: spmm.Group([])),
+            (TypeError, "want devices", lambda: spmm.Group(["cpu"])),
+            (ValueError, "from 0 to 0", lambda: spmm.prepare(random(4, 4), d, from_=1)),
+            (ValueError, "from_='here'", lambda: spmm.prepare(random(4, 4), d, from_="here"))):
+        with pytest.raises(error, match=words):
+            f()
+    assert (spmm.prepare(random(4, 4), d) @ np.ones((4, 1), np.float32)).shape == (4, 1)
+    d.close()
