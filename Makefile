@@ -126,6 +126,7 @@ wheel: capi
 	rm -rf bin/wheel && python3 python/wheel.py bin/capi/libspmm.so '$(VERSION)' bin/wheel
 test-capi:
 	tools/needs pkg-config cmake
+	tools/needs valgrind || echo 'Without valgrind no test looks for accesses outside the program'"'"'s memory.'
 	$(MAKE) --no-print-directory install-capi DESTDIR= PREFIX=$(CURDIR)/bin/capi/root
 	SPMM_CAPI=$(CURDIR)/bin/capi/root $(GO) test -count=1 ./capi/...
 # The wheel in an empty environment that sees the distribution's NumPy, SciPy, pytest and, where it is there, PyTorch.
