@@ -91,8 +91,14 @@ sequence_run = _declare("spmm_sequence_run", _u64)
 sequence_close = _declare("spmm_sequence_close", _u64)
 last_error = lib.spmm_last_error
 last_error.argtypes, last_error.restype = [], ct.c_char_p
-cancel = lib.spmm_cancel
-cancel.argtypes, cancel.restype = [], None
+lib.spmm_cancel.argtypes, lib.spmm_cancel.restype = [], None
+
+
+def cancel() -> None:
+    """Ends all calls of the library in this process: they raise `Cancelled`. Later calls are not affected."""
+    lib.spmm_cancel()
+
+
 
 if lib.spmm_abi() != ABI:
     raise ImportError(f"{_path} has version {lib.spmm_abi()} of its interface, and this package needs {ABI}")
