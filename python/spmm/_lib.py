@@ -1,13 +1,15 @@
-"""libspmm.so by ctypes: its functions, structures and errors."""
+"""The C library by ctypes: its functions, structures and errors."""
 
 from __future__ import annotations
 
 import ctypes as ct
 import os
+import sys
 import threading
 from typing import Any
 
-_path = os.environ.get("SPMM_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libspmm.so")
+_name = {"darwin": "libspmm.dylib", "win32": "spmm.dll"}.get(sys.platform, "libspmm.so")
+_path = os.environ.get("SPMM_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), _name)
 lib = ct.CDLL(_path)  # releases Python's lock during calls
 
 ABI = 1
