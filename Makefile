@@ -213,7 +213,7 @@ generate:
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
-	$(GO) vet -tags $(TAGS) ./...
+	$(GO) vet -tags $(TAGS) -buildmode=pie ./...
 	$(GO) run ./tools/words
 
 # Pinned here, not in go.mod, whose modules a user of the library sees.

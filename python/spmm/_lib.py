@@ -142,6 +142,16 @@ def check(status: int) -> None:
         raise _errors.get(status, Error)(last_error().decode(errors="replace"))
 
 
+def _cancelled(done: threading.Event) -> None:
+    """Cancels a call, which may not have begun, and waits for its end: until then it uses the arguments' memory."""
+    while not done.is_set():
+        cancel()
+        try:
+            done.wait(0.01)
+        except BaseException:  # noqa: B902: another Ctrl-C, for the one that is on its way
+            pass
+
+
 def interruptible(f: Any, *args: Any) -> None:
     """Calls a function that may take long, and ends it on Ctrl-C.
 
@@ -151,21 +161,20 @@ def interruptible(f: Any, *args: Any) -> None:
         check(f(*args))
         return
     errors: list = []
+    done = threading.Event()  # after Ctrl-C Thread.join takes a thread for ended that is not
 
     def call() -> None:
         try:
             check(f(*args))
         except BaseException as e:  # noqa: B902: it is raised below
             errors.append(e)
+        done.set()
 
-    t = threading.Thread(target=call, name="spmm", daemon=True)
-    t.start()
+    threading.Thread(target=call, name="spmm", daemon=True).start()
     try:
-        t.join()
+        done.wait()
     except BaseException:
-        while t.is_alive():  # the call may not have begun
-            cancel()
-            t.join(0.01)
+        _cancelled(done)
         raise
     if errors:
         raise errors[0]

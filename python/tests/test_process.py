@@ -1,6 +1,7 @@
 """The library inside a process: memory over many calls, exceptions in the middle, signals, fork, threads at the end."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -12,8 +13,14 @@ import spmm
 
 
 def child(code, *options):
-    """What a new process of Python prints."""
-    done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=120)
+    """A new process of Python, in which Ctrl-C is not ignored, as it is in background jobs of a shell."""
+    return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=120,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+
+def prints(code, *options):
+    """What a new process prints, which ends without an error."""
+    done = child(code, *options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -113,7 +120,7 @@ def test_exceptions_in_the_middle():
 
 def test_signal_handlers_of_the_host():
     """Those that Python had before, and those that it sets later, are called; the process goes on."""
-    assert child("""
+    assert prints("""
 import os, signal, numpy
 got = []
 signal.signal(signal.SIGUSR1, lambda *a: got.append("before"))
@@ -130,18 +137,17 @@ print(got, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGABRT", "SIGSEGV"])
 def test_signals_end_the_process(name):
     """As they do without the library."""
-    done = subprocess.run([sys.executable, "-c", f"""
+    done = child(f"""
 import os, signal, numpy, spmm
 spmm.prepare(numpy.eye(3), "cpu")
 os.kill(os.getpid(), signal.{name})
-"""], capture_output=True, timeout=60)
-    import signal
+""")
     assert done.returncode == -getattr(signal, name)
 
 
 def test_keyboard_interrupt_in_a_thread():
     """The main thread gets it while another one multiplies, whose product is not lost."""
-    assert child("""
+    assert prints("""
 import os, signal, threading, time, numpy, spmm
 p, done = spmm.prepare(numpy.eye(300), "cpu"), []
 def work():
@@ -160,7 +166,7 @@ except KeyboardInterrupt:
 
 def test_multiprocessing():
     """By spawn children have the library; by fork each call is refused, and the child ends."""
-    assert child("""
+    assert prints("""
 import multiprocessing, numpy, spmm
 d = spmm.open("cpu")
 def work(queue):
@@ -181,7 +187,7 @@ if __name__ == "__main__":
 
 def test_unload():
     """dlclose leaves the library where it is."""
-    assert child("""
+    assert prints("""
 import _ctypes, numpy, spmm
 from spmm import _lib
 p = spmm.prepare(numpy.eye(3), "cpu")
@@ -195,7 +201,7 @@ os._exit(0)
 
 def test_the_end_of_the_process():
     """With plans, tensors and a thread in a call, which does not hold it up."""
-    assert child("""
+    assert prints("""
 import threading, numpy, spmm
 d = spmm.open("cpu")
 p, t, b = spmm.prepare(numpy.eye(500), d), spmm.Tensor(d, (3, 3)), numpy.ones((500, 500))
@@ -209,7 +215,7 @@ print((p @ b).sum())
 
 def test_small_stacks():
     """Threads of the least stack that the platform gives call it."""
-    assert child("""
+    assert prints("""
 import threading, numpy, spmm
 threading.stack_size(64 << 10)
 p, got = spmm.prepare(numpy.eye(300), "cpu"), []
@@ -221,3 +227,101 @@ ts = [threading.Thread(target=work) for _ in range(4)]
 [t.join() for t in ts]
 print(got)
 """) == "[4800.0, 4800.0, 4800.0, 4800.0]\n"
+
+
+def test_fork():
+    assert prints("""
+import os, numpy, spmm
+d = spmm.open("cpu")
+if os.fork() == 0:
+    try:
+        spmm.prepare(numpy.eye(3), d)
+    except spmm.Error as e:
+        os._exit(7 if "forked" in str(e) else 1)
+    os._exit(2)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
+""") == "3.0\n"
+
+
+def test_keyboard_interrupt_of_prepare():
+    assert prints("""
+import os, signal, threading, numpy, scipy.sparse, spmm
+n, k = 20000, 200
+idx, ptr = numpy.tile(numpy.arange(k, dtype="int32") * 100, n), numpy.arange(n + 1) * k
+a = scipy.sparse.csr_matrix((numpy.ones(n * k, "float32"), idx, ptr), (n, n))
+d = spmm.open("cpu")
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        spmm.prepare(a, d, tune=True, n=256)
+except KeyboardInterrupt:
+    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
+""") == "3.0\n"
+
+
+def test_set_cuda_library():
+    assert prints("""
+import spmm
+spmm.set_cuda_library("/no/libcuda.so")
+try:
+    spmm.open("cuda")
+except spmm.Unavailable as e:
+    print("/no/libcuda.so" in str(e))
+""") == "True\n"
+
+
+def test_faulthandler():
+    """Enabled after the library was loaded: the library's faults are errors, others print where Python was."""
+    r = child("""
+import ctypes, faulthandler, numpy, spmm
+from spmm import _lib
+d = spmm.open("cpu")
+faulthandler.enable()
+a = _lib.CSR(rows=1, cols=1, nnz=1, row_ptr=16, col_idx=16, values=16, row_ptr_type=_lib.I64, col_idx_type=_lib.I32,
+             type=_lib.F32)
+try:
+    _lib.check(_lib.plan_csr(d.handle, ctypes.byref(a), None, ctypes.byref(ctypes.c_uint64())))
+except spmm.Error as e:
+    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum(), flush=True)
+ctypes.string_at(0)
+""")
+    assert r.stdout == "3.0\n", r.stderr
+    assert r.returncode == -11 and "Segmentation fault" in r.stderr and "string_at" in r.stderr
+
+
+def test_keyboard_interrupt():
+    assert prints("""
+import os, signal, threading, numpy, spmm
+p = spmm.prepare(numpy.eye(300), "cpu")
+threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        p @ numpy.ones((300, 64))
+except KeyboardInterrupt:
+    print((p @ numpy.ones(300)).sum())
+""") == "300.0\n"
+
+
+def test_memory_of_a_matrix_whose_prepare_was_cancelled():
+    """It may be freed at once."""
+    assert prints("""
+import mmap, threading, numpy, scipy.sparse, spmm
+n, k = 20000, 200
+d, cancelled = spmm.open("cpu"), 0
+for i in range(8):
+    m = mmap.mmap(-1, 8 * (n * k + n + 1))
+    idx = numpy.frombuffer(m, "int32", n * k)
+    idx[:] = numpy.tile(numpy.arange(k, dtype="int32") * 100, n)
+    a = scipy.sparse.csr_matrix((numpy.ones(n * k, "float32"), idx, numpy.arange(n + 1) * k), (n, n))
+    t = threading.Timer(0.03 * (i + 1), spmm.cancel)
+    t.start()
+    try:
+        spmm.prepare(a, d, tune=True, n=256)
+    except spmm.Cancelled:
+        cancelled += 1
+    t.join()
+    del a, idx
+    m.close()  # unmaps
+print(cancelled > 0)
+""") == "True\n"

@@ -1,7 +1,5 @@
 """Products against SciPy, on the CPU."""
 
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -277,88 +275,6 @@ def test_cancel():
     with pytest.raises(spmm.Cancelled):
         for _ in range(100):
             plan @ b
-
-
-def child(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-
-
-def test_fork():
-    r = child("""
-import os, numpy, spmm
-d = spmm.open("cpu")
-if os.fork() == 0:
-    try:
-        spmm.prepare(numpy.eye(3), d)
-    except spmm.Error as e:
-        os._exit(7 if "forked" in str(e) else 1)
-    os._exit(2)
-assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
-print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
-""")
-    assert r.stdout == "3.0\n", r.stderr
-
-
-def test_keyboard_interrupt_of_prepare():
-    r = child("""
-import os, signal, threading, numpy, scipy.sparse, spmm
-n, k = 20000, 200
-idx, ptr = numpy.tile(numpy.arange(k, dtype="int32") * 100, n), numpy.arange(n + 1) * k
-a = scipy.sparse.csr_matrix((numpy.ones(n * k, "float32"), idx, ptr), (n, n))
-d = spmm.open("cpu")
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    while True:
-        spmm.prepare(a, d, tune=True, n=256)
-except KeyboardInterrupt:
-    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
-""")
-    assert r.stdout == "3.0\n", r.stderr
-
-
-def test_set_cuda_library():
-    r = child("""
-import spmm
-spmm.set_cuda_library("/no/libcuda.so")
-try:
-    spmm.open("cuda")
-except spmm.Unavailable as e:
-    print("/no/libcuda.so" in str(e))
-""")
-    assert r.stdout == "True\n", r.stderr
-
-
-def test_faulthandler():
-    """Enabled after the library was loaded: the library's faults are errors, others print where Python was."""
-    r = child("""
-import ctypes, faulthandler, numpy, spmm
-from spmm import _lib
-d = spmm.open("cpu")
-faulthandler.enable()
-a = _lib.CSR(rows=1, cols=1, nnz=1, row_ptr=16, col_idx=16, values=16, row_ptr_type=_lib.I64, col_idx_type=_lib.I32,
-             type=_lib.F32)
-try:
-    _lib.check(_lib.plan_csr(d.handle, ctypes.byref(a), None, ctypes.byref(ctypes.c_uint64())))
-except spmm.Error as e:
-    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum(), flush=True)
-ctypes.string_at(0)
-""")
-    assert r.stdout == "3.0\n", r.stderr
-    assert r.returncode == -11 and "Segmentation fault" in r.stderr and "string_at" in r.stderr
-
-
-def test_keyboard_interrupt():
-    r = child("""
-import os, signal, threading, numpy, spmm
-p = spmm.prepare(numpy.eye(300), "cpu")
-threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    while True:
-        p @ numpy.ones((300, 64))
-except KeyboardInterrupt:
-    print((p @ numpy.ones(300)).sum())
-""")
-    assert r.stdout == "300.0\n", r.stderr
 
 
 @pytest.mark.parametrize("split", ["auto", "columns", "rows"])
