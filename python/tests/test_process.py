@@ -306,12 +306,16 @@ except KeyboardInterrupt:
 def test_memory_of_a_matrix_whose_prepare_was_cancelled():
     """It may be freed at once."""
     assert prints("""
-import mmap, threading, numpy, scipy.sparse, spmm
+import ctypes, threading, numpy, scipy.sparse, spmm
 n, k = 20000, 200
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 d, cancelled = spmm.open("cpu"), 0
 for i in range(8):
-    m = mmap.mmap(-1, 8 * (n * k + n + 1))
-    idx = numpy.frombuffer(m, "int32", n * k)
+    m = libc.mmap(None, 4 * n * k, 3, 0x22, -1, 0)  # private and anonymous, to read and write
+    idx = numpy.ctypeslib.as_array((ctypes.c_int32 * (n * k)).from_address(m))
     idx[:] = numpy.tile(numpy.arange(k, dtype="int32") * 100, n)
     a = scipy.sparse.csr_matrix((numpy.ones(n * k, "float32"), idx, numpy.arange(n + 1) * k), (n, n))
     t = threading.Timer(0.03 * (i + 1), spmm.cancel)
@@ -321,7 +325,6 @@ for i in range(8):
     except spmm.Cancelled:
         cancelled += 1
     t.join()
-    del a, idx
-    m.close()  # unmaps
+    libc.munmap(m, 4 * n * k)
 print(cancelled > 0)
 """) == "True\n"
