@@ -12,9 +12,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/inflate"
 )
 
 // Suite is the version of the suite: of its cases, their inputs and the criteria. Schema is the version of the
@@ -174,7 +173,7 @@ func readText(r io.Reader) ([]byte, error) {
 	in := bufio.NewReader(io.LimitReader(r, MostBytes+1))
 	plain := io.Reader(in)
 	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
-		z, err := gzip.NewReader(in)
+		z, err := inflate.Gzip(in)
 		if err != nil {
 			return nil, fmt.Errorf("manifest: %w", err)
 		}

@@ -24,7 +24,12 @@ const (
 	// more even by pairs.
 	smallGain, largeGain = 1. / 8, 1. / 32
 	// fewEntries: a matrix with more is not ordered in the way that takes longest.
-	fewEntries = 1 << 22
+	fewEntries = 1 << 19
+	// manyRows, manyEntries: of a matrix with more, probes tell first whether another order can leave out the share
+	// probeGain of its active columns. Each of probeStarts fills probePanels panels.
+	manyRows, manyEntries    = 1 << 15, 1 << 20
+	probeGain                = 0.18
+	probeStarts, probePanels = 64, 8
 	// nearRows is about how many neighbouring rows find the rows of B that they fetch in a GPU's second-level cache. Where
 	// panels are sorted, `together` of them stay together, because panels that a multiprocessor works on side by side
 	// share columns in its first-level cache.
@@ -42,6 +47,9 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	if natural <= int64(len(colIdx))/PanelRows { // each panel's rows are all alike
 		return nil
 	}
+	if rows > manyRows && len(colIdx) > manyEntries && probe(rowPtr, colIdx, cols) < probeGain {
+		return nil
+	}
 	order := bestOrder(rowPtr, colIdx, cols)
 	if float64(activeCols(rowPtr, colIdx, cols, order, PanelRows)) > (1-orderGain)*float64(natural) {
 		return nil
@@ -54,6 +62,30 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 		return sorted
 	}
 	return order
+}
+
+// probe returns about the share of active columns that another order leaves out at most: as the first panels do that are
+// filled with all rows to choose from, at several places of the matrix.
+func probe(rowPtr []int64, colIdx []int32, cols int) float64 {
+	const rows = probePanels * PanelRows // of a place
+	o := newOrderer(rowPtr, colIdx, cols)
+	var natural, order []uint32
+	for i := range probeStarts {
+		o.next = (len(rowPtr) - 1) / probeStarts * i
+		for r := range rows {
+			natural = append(natural, uint32(o.next+r))
+		}
+		o.near = o.near[:0]
+		order = o.fill(order, rows)
+	}
+	perEntry := func(order []uint32) float64 {
+		var entries int64
+		for _, r := range order {
+			entries += rowPtr[r+1] - rowPtr[r]
+		}
+		return float64(activeCols(rowPtr, colIdx, cols, order, PanelRows)) / float64(max(1, entries))
+	}
+	return 1 - perEntry(order)/perEntry(natural)
 }
 
 // bestOrder returns the order by pairs, unless another leaves enough of its active columns out: the one that fills
@@ -100,9 +132,13 @@ func sortGroups(order []uint32) []uint32 {
 	return append(out, order[whole*rows:]...)
 }
 
-// activeCols counts the columns with entries of each group of rows, in an order of rows; nil is the matrix's own.
+// activeCols counts the columns with entries of each group of rows, in an order of some rows; nil are all in the
+// matrix's own.
 func activeCols(rowPtr []int64, colIdx []int32, cols int, order []uint32, group int) int64 {
-	rows := len(rowPtr) - 1
+	rows := len(order)
+	if order == nil {
+		rows = len(rowPtr) - 1
+	}
 	groups := (rows + group - 1) / group
 	counts := make([]int64, groups)
 	par.Range(groups, max(1, 1<<14/group), func(lo, hi int) {
@@ -180,14 +216,15 @@ func newOrderer(rowPtr []int64, colIdx []int32, cols int) *orderer {
 }
 
 // order places all rows.
-func (o *orderer) order() []uint32 {
-	rows := len(o.alike)
-	order := make([]uint32, 0, rows)
-	for len(order) < rows {
+func (o *orderer) order() []uint32 { return o.fill(make([]uint32, 0, len(o.alike)), len(o.alike)) }
+
+// fill places as many rows behind those of an order, which fill whole panels.
+func (o *orderer) fill(order []uint32, rows int) []uint32 {
+	for range rows {
 		r, ok := o.best()
 		if !ok {
 			for o.alike[o.next].panel == placed {
-				o.next++
+				o.next = (o.next + 1) % len(o.alike)
 			}
 			r = uint32(o.next)
 		}

@@ -43,6 +43,7 @@ func TestOrder(t *testing.T) {
 		{"one dense row", "gen:onedense,rows=2000,nnz-per-row=4", false, 0.9, false},
 		{"a diagonal", "gen:banded,rows=3000,band=0", false, 1, true},
 		{"a dense matrix", "gen:uniform,rows=100,density=1", false, 0.07, true},
+		{"a large random graph", "gen:uniform,rows=70000,cols=70000,nnz-per-row=16", false, 1, true},
 		{"vectors", "gen:vector,rows=512,v=16,density=0.1", false, 0.063, true},
 	}
 	for _, test := range tests {

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/klauspost/compress/flate"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/inflate"
 )
 
 // ReadSparse reads what scipy.sparse.save_npz writes: a csr, csc or coo matrix, compressed or not, of
@@ -49,7 +49,7 @@ func readSparse[V Float](r io.ReaderAt, size int64, o Options) (formats.Encoded,
 	if err != nil {
 		return nil, fmt.Errorf("no .npz data: %w", err)
 	}
-	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
+	z.RegisterDecompressor(zip.Deflate, inflate.Deflate)
 	f := &archive[V]{Reader: z, Options: o}
 	format, err := f.format()
 	if err != nil {

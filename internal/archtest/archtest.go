@@ -29,7 +29,8 @@ type Rule struct {
 const Self = "SELF"
 
 // utilities are small packages that anyone may use.
-var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/memory", "internal/simd"}
+var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/inflate", "internal/memory",
+	"internal/simd"}
 
 // Planning are the packages that bring a matrix onto a device and multiply with it. Each may import those before it.
 var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor",
@@ -53,6 +54,7 @@ var Rules = append(planning(), []Rule{
 	{"dtype", nil},
 	{"api", []string{"backend", "formats"}},
 	{"internal/simd", nil},
+	{"internal/inflate", nil},
 	{"internal/archtest", nil},
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/access", Planning},

@@ -96,6 +96,9 @@ func Fit(r *Report, notes io.Writer) (*model.DeviceModel, error) {
 	of := map[string][]*measurement{}
 	for _, x := range ms {
 		name := x.Chosen + "/" + x.Variant
+		if v := variant(x, code); v != nil {
+			name = x.Chosen + "/" + v.Name
+		}
 		of[name] = append(of[name], x)
 	}
 	fmt.Fprintln(
@@ -147,14 +150,24 @@ func codeOf(name string) (backend.Code, error) {
 	return 0, fmt.Errorf("devices that load %q are not known", name)
 }
 
-// variant returns the one that a measurement is of, nil if this version has none.
+// variant returns the one that multiplied in a measurement, which is not always the one that the matrix was packed for;
+// nil if this version has none.
 func variant(m *measurement, code backend.Code) *spec.Variant {
 	for _, f := range shaders.Formats() {
+		i := slices.IndexFunc(f.Variants, func(v *spec.Variant) bool { return v.Name == m.Variant && v.Code == code })
+		if f.Name != m.Chosen || i < 0 {
+			continue
+		}
+		packed := f.Variants[i]
+		if packed.Kernel() == m.Kernel {
+			return packed
+		}
 		for _, v := range f.Variants {
-			if f.Name == m.Chosen && v.Name == m.Variant && v.Code == code {
+			if v.Code == code && v.In == packed.In && v.Kernel() == m.Kernel {
 				return v
 			}
 		}
+		return packed
 	}
 	return nil
 }

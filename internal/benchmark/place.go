@@ -19,6 +19,7 @@ type place struct {
 	dev     *spmm.Device
 	devices []*spmm.Device // each
 	several bool
+	clocks  *spmm.Device // see holdClocks; nil: nothing is held
 }
 
 // IsGroup tells whether a name of Sweep.Backends is that of a group: cuda:all, or devices with + between them.
@@ -37,6 +38,9 @@ func openPlaces(ctx context.Context, names []string, f64 bool) ([]*place, error)
 		if i := slices.IndexFunc(all, p.same); i < len(all)-1 {
 			return all, fmt.Errorf("device %s is measured twice: as %s too", all[i].name, name)
 		}
+	}
+	if len(all) > 0 {
+		all[0].clocks = holdClocks(ctx, all)
 	}
 	return all, nil
 }
@@ -58,7 +62,7 @@ func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &place{name, name, d, d.Devices(), true}, nil
+		return &place{asked: name, name: name, dev: d, devices: d.Devices(), several: true}, nil
 	}
 	needed := dtype.Invalid
 	if f64 && name == "auto" {
@@ -75,7 +79,7 @@ func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 			name = fmt.Sprintf("%s:%d", i.Backend, i.Index)
 		}
 	}
-	return &place{asked, name, d, d.Devices(), false}, nil
+	return &place{asked: asked, name: name, dev: d, devices: d.Devices()}, nil
 }
 
 func (p *place) infos() []spmm.Info {
@@ -87,6 +91,9 @@ func (p *place) infos() []spmm.Info {
 }
 
 func (p *place) close() {
+	if p.clocks != nil {
+		p.clocks.Close()
+	}
 	p.dev.Close()
 }
 

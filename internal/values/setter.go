@@ -137,7 +137,7 @@ func givenNumber(e uint32, first int64, number []uint32) uint32 {
 	return number[n]
 }
 
-// list returns a span with a list of the places of entries.
+// list returns spans with lists of the places of entries, as few as the device binds.
 func (s *Setter) list(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]span,
 	error) {
 	held := 0
@@ -152,13 +152,28 @@ func (s *Setter) list(ctx context.Context, dst backend.Buffer, at places, first 
 			slots, sources = append(slots, uint32(i)), append(sources, givenNumber(e, first, number))
 		}
 	}
-	p := span{kind: listed, dst: dst, entries: int64(len(sources)), first: int64(slots[0])}
+	var spans []span
+	most := int(min(s.m.Device.Limit()/4, int64(held)))
+	for lo := 0; lo < held; lo += most {
+		hi := min(lo+most, held)
+		p, err := s.listed(ctx, dst, slots[lo:hi], sources[lo:hi])
+		spans = append(spans, p)
+		if err != nil {
+			return spans, err
+		}
+	}
+	return spans, nil
+}
+
+// listed returns a span of slots that hold the entries with these numbers.
+func (s *Setter) listed(ctx context.Context, dst backend.Buffer, slots, numbers []uint32) (span, error) {
+	p := span{kind: listed, dst: dst, entries: int64(len(numbers)), first: int64(slots[0])}
 	p.run = int(slots[len(slots)-1]-slots[0]) == len(slots)-1
 	var err error
-	if p.sources, err = s.m.Device.NewWords(ctx, sources, "numbers of the entries"); err == nil && !p.run {
+	if p.sources, err = s.m.Device.NewWords(ctx, numbers, "numbers of the entries"); err == nil && !p.run {
 		p.groups, err = s.m.Device.NewWords(ctx, slots, "places of the entries")
 	}
-	return []span{p}, err
+	return p, err
 }
 
 // bitmaps returns spans with maps of the places of entries, as few as the device binds.

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // Suffix is what an archive's name ends in.
@@ -88,15 +86,6 @@ func (a Archive) All() (map[string][]byte, error) {
 		}
 	}
 	return all, nil
-}
-
-func decode(frame []byte) ([]byte, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.DecodeAll(frame, nil)
 }
 
 // cut returns a copy of a part of a decoded frame, which can then be freed.

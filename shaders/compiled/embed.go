@@ -5,6 +5,8 @@ package compiled
 import (
 	"embed"
 	"fmt"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 //go:embed *.tar.zst
@@ -22,4 +24,13 @@ func Read(kernel, blob string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", kernel+Suffix, err)
 	}
 	return a.Read(blob)
+}
+
+func decode(frame []byte) ([]byte, error) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.DecodeAll(frame, nil)
 }

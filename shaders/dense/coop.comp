@@ -29,6 +29,7 @@ layout(constant_id = 10) const uint LEFT_ALONG = 1;
 layout(constant_id = 11) const uint RIGHT_ALONG = 0;
 layout(constant_id = 12) const uint SHARED = 1024; // uvec4 of shared memory
 layout(constant_id = 13) const uint ADDS = 0; // 1: the kernel only adds partial sums
+layout(constant_id = 14) const uint SLICES = 1;
 
 #define ELEM F16
 #include "gemm.glsl"

@@ -257,9 +257,9 @@ func TestTiles(t *testing.T) {
 		workspace int64 // more than
 	}{
 		{1, false, "n8", 1, 0}, {8, false, "n8", 1, 0}, {9, false, "n16", 1, 0}, {32, false, "n32", 1, 0},
-		{64, false, "n32", 1, 0}, {128, false, "64x64", 1, 0}, {512, false, "128x128", 1, 0},
+		{64, false, "32x64", 1, 0}, {128, false, "64x64", 1, 0}, {512, false, "128x128", 1, 0},
 		{4096, false, "128x256", 1, 0},
-		{8, true, "64x128_transposed", 2, 4 * 4096 * 8}, {4096, true, "128x256_transposed", 1, 0},
+		{8, true, "32x64_transposed", 2, 4 * 4096 * 8}, {4096, true, "128x256_transposed", 1, 0},
 	} {
 		p := spec.Problem{M: 4096, K: 4096, N: c.n, LDB: 4096, LDC: 4096, CCol: c.ccol, Out: dtype.F32,
 			Caps: backend.Caps{Units: 132}}

@@ -82,6 +82,7 @@ type coopTile struct {
 	rows, cols   uint32
 	subs, across uint32 // subgroups, and those of them side by side
 	step, stages uint32 // of k, and stage buffers
+	slices       uint32 // of a step, each for other subgroups
 }
 
 // sharedWords is the uvec4 of shared memory: stage buffers, or rows of the subgroups' outputs (coop_tile.glsl).
@@ -106,6 +107,7 @@ func (t coopTile) variant(name string, o vulkanOrder) *spec.Variant {
 			{Name: "STEP", ID: 8, Value: t.step}, {Name: "STAGES", ID: 9, Value: t.stages},
 			{Name: "LEFT_ALONG", ID: 10, Value: spec.Flag(o.left)}, {Name: "RIGHT_ALONG", ID: 11, Value: spec.Flag(o.right)},
 			{Name: "SHARED", ID: 12, Value: words}, {Name: "ADDS", ID: 13, Value: 0},
+			{Name: "SLICES", ID: 14, Value: t.slices},
 		},
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"}, Shape: t,
 		AnyOrder: true, Kind: coopKind, Tile: spec.Tile{Rows: int(t.rows), Cols: int(t.cols)},
@@ -114,12 +116,12 @@ func (t coopTile) variant(name string, o vulkanOrder) *spec.Variant {
 
 // coopOf returns the tile for a matrix unit, or the larger one.
 func coopOf(u spec.MatrixUnit, wide bool) coopTile {
-	t := coopTile{unit: u, rows: tile, cols: tile, subs: 4, across: 2, step: 32, stages: 1}
+	t := coopTile{unit: u, rows: tile, cols: tile, subs: 4, across: 2, step: 32, stages: 1, slices: 1}
 	switch {
 	case wide:
 		t.rows, t.cols, t.subs, t.across, t.step, t.stages = 2*tile, 2*tile, 8, 4, 16, 2
-	case u == spec.MesaCPU: // with twice the subgroups it compiles half the code
-		t.subs = 8
+	case u == spec.MesaCPU: // with more subgroups it compiles less code
+		t.subs, t.slices = 16, 2
 	}
 	return t
 }

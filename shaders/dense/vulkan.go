@@ -26,17 +26,18 @@ var vulkanTiles = []vulkanTile{
 	{name: "n8", coopTile: coopTile{rows: 32, cols: 8, subs: 16}, few: true, resident: 1},
 	{name: "n16", coopTile: coopTile{rows: 32, cols: 16, subs: 16}, few: true, resident: 1},
 	{name: "n32", coopTile: coopTile{rows: 32, cols: 32, subs: 8}, few: true, resident: 1},
-	tileOn(wideUnit, 32, 64, 4, 2, 64, 1),
-	tileOn(wideUnit, 64, 64, 4, 2, 64, 1),
-	tileOn(wideUnit, 64, 128, 8, 4, 64, 1),
-	tileOn(wideUnit, 128, 128, 8, 2, 64, 1),
-	tileOn(wideUnit, 128, 256, 8, 4, 16, 2),
+	tileOn(wideUnit, 32, 64, 2, 4, 128, 1),
+	tileOn(wideUnit, 64, 64, 2, 2, 128, 1),
+	tileOn(wideUnit, 64, 128, 2, 2, 96, 1),
+	tileOn(wideUnit, 128, 128, 2, 1, 64, 1),
+	tileOn(wideUnit, 128, 256, 4, 1, 16, 2),
 }
 
-// tileOn returns a tile of coop.comp.
-func tileOn(u spec.MatrixUnit, rows, cols, subs, across, step, stages uint32) vulkanTile {
-	return vulkanTile{name: fmt.Sprintf("%dx%d", rows, cols), resident: 1,
-		coopTile: coopTile{unit: u, rows: rows, cols: cols, subs: subs, across: across, step: step, stages: stages}}
+// tileOn returns a tile of coop.comp for eight subgroups.
+func tileOn(u spec.MatrixUnit, rows, cols, across, slices, step, stages uint32) vulkanTile {
+	return vulkanTile{name: fmt.Sprintf("%dx%d", rows, cols), resident: 1, coopTile: coopTile{
+		unit: u, rows: rows, cols: cols, subs: 8, across: across, slices: slices, step: step, stages: stages,
+	}}
 }
 
 // vulkanOrder says which operands are K-major: for B and C row-major, for B column-major, for C column-major, for both.

@@ -2,7 +2,9 @@
 // sums in 32 bits. Both operands go through shared memory, in lines that are 16 bytes longer than they need be, which
 // spreads them over the banks.
 //
-// Tile: a workgroup computes (ROWS × COLS), each of its subgroups (HIGH × WIDE), SUBS_ACROSS of them side by side.
+// Tile: a workgroup computes (ROWS × COLS), each of its subgroups (HIGH × WIDE), SUBS_ACROSS of them side by side. With
+// SLICES > 1 (sliced-K) as many subgroups compute the same (HIGH × WIDE), each from every SLICES-th TK of k of a step,
+// so that fewer operands are loaded from shared memory. Their sums are added in the order of the slices at the end.
 // Data movement: a step is STEP of k. With STAGES = 1 the next step is prefetched to registers while one is multiplied
 // from the only stage buffer. With STAGES = 2 two steps are prefetched, and the operands of the next TK of k are loaded
 // from shared memory while those before are multiplied.
@@ -38,7 +40,8 @@ const uint LEFT_LINE = (LEFT_ALONG != 0 ? STEP : ROWS) / EACH + 1, // uvec4 from
 const uint LEFT = (LEFT_ALONG != 0 ? ROWS : STEP) * LEFT_LINE, // uvec4 of an operand's step
            RIGHT = (RIGHT_ALONG != 0 ? COLS : STEP) * RIGHT_LINE;
 const uint OTHER = (STAGES - 1) * (LEFT + RIGHT); // where the second stage buffer begins
-const uint WIDE = COLS / SUBS_ACROSS, HIGH = ROWS / (SUBS / SUBS_ACROSS); // a subgroup's columns and rows
+const uint TEAM = SUBS / SLICES; // subgroups that compute the tile from a slice
+const uint WIDE = COLS / SUBS_ACROSS, HIGH = ROWS / (TEAM / SUBS_ACROSS); // a subgroup's columns and rows
 const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
 const uint SETS = STAGES; // of operands in registers
@@ -70,8 +73,10 @@ OPERAND_A lefts[SETS * DOWN];
 OPERAND_B rights[SETS * ACROSS];
 SUM sums[DOWN * ACROSS];
 
-uint downOf() { return gl_SubgroupID / SUBS_ACROSS * HIGH; } // the subgroup's first row
-uint acrossOf() { return gl_SubgroupID % SUBS_ACROSS * WIDE; } // and column
+uint memberOf() { return gl_SubgroupID % TEAM; }
+uint sliceOf() { return gl_SubgroupID / TEAM; }
+uint downOf() { return memberOf() / SUBS_ACROSS * HIGH; } // the subgroup's first row
+uint acrossOf() { return memberOf() % SUBS_ACROSS * WIDE; } // and column
 
 // loadRight loads the operands from place e of a stage on, loadLeft operand i of the other.
 void loadRight(const uint set, uint stage, const uint e) {
@@ -106,10 +111,11 @@ void staged(uint first, uint last) {
         putStep(x, s, 0);
         barrier();
         fetchStep(x, s + 1);
-        [[unroll]] for (uint e = 0; e < STEP; e += TK) {
-            loadRight(0, 0, e);
+        const uint mine = sliceOf() * TK;
+        [[unroll]] for (uint e = 0; e < STEP; e += SLICES * TK) {
+            loadRight(0, 0, mine + e);
             [[unroll]] for (uint i = 0; i < DOWN; i++) {
-                loadLeft(0, i, 0, e);
+                loadLeft(0, i, 0, mine + e);
                 multiplyRow(0, i);
             }
         }
@@ -163,6 +169,15 @@ void piped(uint first, uint last) {
     }
 }
 
+// meet has the subgroups wait for each other that share (HIGH × WIDE) of the output.
+void meet() {
+    if (SLICES > 1) barrier();
+    else {
+        subgroupMemoryBarrierShared();
+        subgroupBarrier();
+    }
+}
+
 // multiplySteps computes the tile's sums over steps first to last - 1 and passes them to putQuad, row by row.
 void multiplySteps(uint first, uint last) {
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++) sums[i] = SUM(0);
@@ -171,17 +186,19 @@ void multiplySteps(uint first, uint last) {
         else piped(first, last);
     }
     barrier();
-    uint mine = gl_SubgroupID * TM * OUT;
+    const uint mine = gl_SubgroupID * TM * OUT, team = memberOf() * TM * OUT;
     [[dont_unroll]] for (uint i = 0; i < DOWN; i++) { // so that the code is small
         [[unroll]] for (uint j = 0; j < ACROSS; j++)
             coopMatStore(sums[j], mem, UNITS * (mine + j * TN / 4), UNITS * OUT, BY_ROWS);
         [[unroll]] for (uint j = 0; j < ACROSS * (DOWN - 1); j++) sums[j] = sums[j + ACROSS];
-        subgroupMemoryBarrierShared();
-        subgroupBarrier();
-        [[dont_unroll]] for (uint t = gl_SubgroupInvocationID; t < TM * WIDE / 4; t += gl_SubgroupSize)
-            putQuad(downOf() + i * TM + t / (WIDE / 4), acrossOf() + t % (WIDE / 4) * 4,
-                    quadOf(get(mine + t / (WIDE / 4) * OUT + t % (WIDE / 4))));
-        subgroupMemoryBarrierShared();
-        subgroupBarrier();
+        meet();
+        [[dont_unroll]] for (uint t = sliceOf() * gl_SubgroupSize + gl_SubgroupInvocationID; t < TM * WIDE / 4;
+                             t += SLICES * gl_SubgroupSize) {
+            uint at = team + t / (WIDE / 4) * OUT + t % (WIDE / 4);
+            QUAD v = quadOf(get(at));
+            [[unroll]] for (uint s = 1; s < SLICES; s++) v += quadOf(get(at + s * TEAM * TM * OUT));
+            putQuad(downOf() + i * TM + t / (WIDE / 4), acrossOf() + t % (WIDE / 4) * 4, v);
+        }
+        meet();
     }
 }

@@ -26,6 +26,7 @@ layout(constant_id = 6) const uint ROWS = 128;
 layout(constant_id = 7) const uint COLS = 128;
 layout(constant_id = 8) const uint STEP = 64; // columns of A, a multiple of 32
 layout(constant_id = 9) const uint SHARED = 2240; // uvec4 of shared memory
+layout(constant_id = 10) const uint SLICES = 1;
 
 #define ELEM F16
 #define SPARSE24

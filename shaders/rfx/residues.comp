@@ -42,7 +42,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer Out { uint v
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Out4 { uvec4 v[]; };
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LEFT_ALONG = 1, RIGHT_ALONG = 1;
+const uint LEFT_ALONG = 1, RIGHT_ALONG = 1, SLICES = 1;
 const uint CHUNKS = STEP / 16; // uvec4 of a line of a step
 const uint LEFTS = ROWS * CHUNKS / LOCAL, RIGHTS = COLS * CHUNKS / LOCAL; // uvec4 that each invocation loads for a step
 

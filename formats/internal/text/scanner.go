@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/gzip"
+	"github.com/spmmrun/spmm/internal/inflate"
 )
 
 // bufSize bounds the length of a line.
@@ -152,7 +152,7 @@ func Gunzip(r io.Reader) (*bufio.Reader, error) {
 	if magic, _ := br.Peek(2); string(magic) != "\x1f\x8b" {
 		return br, nil
 	}
-	z, err := gzip.NewReader(br)
+	z, err := inflate.Gzip(br)
 	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
 		return nil, errors.New("compressed data is cut off")
 	}
