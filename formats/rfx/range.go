@@ -47,6 +47,9 @@ func RangeFrom(largest float32, lowest int) Range {
 	return Range(E(largest)+rangeBias) | Range(rangeBias-lowest)<<lowestShift
 }
 
+// RangeTo is RangeFrom without the lowest bit, which nothing but Lossless and Auto depends on.
+func RangeTo(largest float32) Range { return Range(E(largest) + rangeBias) }
+
 // Join returns the range of both sets of elements together.
 func (r Range) Join(s Range) Range {
 	const lowest = rangeMask << lowestShift

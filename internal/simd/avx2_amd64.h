@@ -25,6 +25,15 @@
 	SHLQ $SHIFT, R8; \
 	LEAQ ·laneMasks(SB), CX; \
 	VMOVUPS (CX)(R8*1), Y11;
+
+// INTERLEAVE makes of the even columns in a and the odd ones in b the first and the last in order; UPPER selects upper
+// halves of words.
+#define UPPER Y12
+#define ODD Y13
+#define INTERLEAVING VPCMPEQD UPPER, UPPER, UPPER; VPSLLD $16, UPPER, UPPER
+#define INTERLEAVE(a, b) \
+	VUNPCKLPS b, a, T; VUNPCKHPS b, a, ODD; VPERM2F128 $0x20, ODD, T, a; VPERM2F128 $0x31, ODD, T, b
+
 #define VECTORS8 LINES4
 #define VECTORS4 LINES2
 #define VECTORS2 LINES1

@@ -19,6 +19,10 @@
 #undef LOADLAST
 #undef STORELAST
 #undef MASK
+#undef UPPER
+#undef ODD
+#undef INTERLEAVING
+#undef INTERLEAVE
 #undef VECTORS8
 #undef VECTORS4
 #undef VECTORS2
@@ -49,6 +53,15 @@
 	MOVL $(1<<VL-1), R8; \
 	SHRL CX, R8; \
 	KMOVW R8, K1;
+
+#define UPPER Z12
+#define ODD Z13
+#define INTERLEAVING \
+	VPTERNLOGD $0xff, UPPER, UPPER, UPPER; VPSLLD $16, UPPER, UPPER; \
+	VMOVDQU32 ·interleaved(SB), Z14; VMOVDQU32 ·interleaved+64(SB), Z15
+#define INTERLEAVE(a, b) \
+	VMOVAPS a, T; VPERMT2PS b, Z14, a; VPERMT2PS b, Z15, T; VMOVAPS T, b
+
 #define VECTORS8 LINES8
 #define VECTORS4 LINES4
 #define VECTORS2 LINES2

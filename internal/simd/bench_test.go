@@ -69,3 +69,43 @@ func BenchmarkGo(b *testing.B) {
 	b.Run("F32", benchRow[float32])
 	b.Run("F16", benchRow[half.F16])
 }
+
+// benchRows measures rows of a product whose entries and b are in the caches or not: uniform entries, and a band.
+func benchRows[T element](b *testing.B) {
+	for _, m := range []struct {
+		name            string
+		rows, cols, nnz int
+	}{{"dense", 1024, 1024, 512}, {"sparse", 1024, 1024, 102}, {"band", 27000, 27000, 27}, {"short", 20000, 20000, 6},
+		{"graph", 20000, 20000, 24}} {
+		for _, n := range []int{8, 32, 128} {
+			b.Run(fmt.Sprintf("%s/n=%d", m.name, n), func(b *testing.B) {
+				r := Rows[T, float32]{C: make([]float32, m.rows*n), LDC: n, N: n, B: make([]T, m.cols*n), LDB: n, Alpha: 1}
+				for i := range r.B {
+					r.B[i] = from[T](1)
+				}
+				r.Starts = append(r.Starts, 0)
+				for i := range m.rows {
+					for k := range m.nnz {
+						col := rand.IntN(m.cols)
+						if m.name == "band" {
+							col = (i + (k%3 - 1) + (k/3%3-1)*30 + (k/9-1)*900 + m.cols) % m.cols
+						}
+						r.Cols, r.Vals = append(r.Cols, uint32(col)), append(r.Vals, from[T](1))
+					}
+					r.Starts = append(r.Starts, uint32(len(r.Cols)))
+				}
+				if m.name != "band" && n > 8 {
+					r.Ahead = 16
+				}
+				for b.Loop() {
+					rows(&r)
+				}
+				b.ReportMetric(2*float64(len(r.Cols)*n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
+			})
+		}
+	}
+}
+
+func BenchmarkRowsF32(b *testing.B)  { benchRows[float32](b) }
+func BenchmarkRowsF16(b *testing.B)  { benchRows[half.F16](b) }
+func BenchmarkRowsBF16(b *testing.B) { benchRows[half.BF16](b) }

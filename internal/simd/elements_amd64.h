@@ -88,8 +88,26 @@
 #define MACLAST(mem, a) LOADLAST(VPMOVZXWD, mem, T); VPSLLD $16, T, T; VFMA T, V, a
 #define ROW ROWBF16
 #define ROWS ROWSBF16
+
+// A word of 32 bits has two columns: shifted, it is the first as float32, and without its lower half the second. So the
+// first of two registers of sums has the even columns, until JOIN.
+#undef MACPAIR
+#undef JOIN
+#undef PREPARE
+#define MACPAIR(at, a, b) \
+	MOV (at)(R8), T; VANDPS T, UPPER, ODD; VPSLLD $16, T, T; VFMA T, V, a; VFMA ODD, V, b
+#define JOIN(a, b) INTERLEAVE(a, b)
+#define PREPARE INTERLEAVING
 #include "row_amd64.h"
 #include "rows_amd64.h"
+
+#undef MACPAIR
+#undef JOIN
+#undef PREPARE
+#define MACPAIR(at, a, b) \
+	MAC((at)(R8), a); MAC((at+VB)(R8), b)
+#define JOIN(a, b)
+#define PREPARE
 
 #undef VL
 #undef ADD

@@ -10,13 +10,26 @@
 	ADDQ R9, R8; \
 	BCAST((VALSIZE*u)(SI))
 
+// Two registers of columns are multiplied one after the other. Where an element type has a faster way, it replaces
+// these three: MACPAIR adds the products with the columns at R8 + at to sums a and b, JOIN puts the sums of such a pair into
+// the order of the columns, and PREPARE sets the registers that both need.
+#define MACPAIR(at, a, b) \
+	MAC((at)(R8), a); MAC((at+VB)(R8), b)
+#define JOIN(a, b)
+#define PREPARE
+
 // MACn adds the product with n registers of columns to sums. MAC8's are A0 to A7.
 #define MAC2(a, b) \
-	MAC(0(R8), a); MAC((VB)(R8), b)
+	MACPAIR(0, a, b)
 #define MAC4(a, b, c, d) \
-	MAC2(a, b); MAC((2*VB)(R8), c); MAC((3*VB)(R8), d)
+	MAC2(a, b); MACPAIR(2*VB, c, d)
 #define MAC8 \
-	MAC4(A0, A1, A2, A3); MAC((4*VB)(R8), A4); MAC((5*VB)(R8), A5); MAC((6*VB)(R8), A6); MAC((7*VB)(R8), A7)
+	MAC4(A0, A1, A2, A3); MACPAIR(4*VB, A4, A5); MACPAIR(6*VB, A6, A7)
+
+// JOINn does JOIN for n registers.
+#define JOIN2 JOIN(A0, A1)
+#define JOIN4 JOIN2; JOIN(A2, A3)
+#define JOIN8 JOIN4; JOIN(A4, A5); JOIN(A6, A7)
 
 // TWO, FOUR and EIGHT do 2, 4 and 8 entries, each with sums of its own: in a tile of 4 registers, of 2, and of 1, by
 // mac.

@@ -1,5 +1,4 @@
-// The choice of assembly for fixed point on amd64. AVX-512 gains nothing but in scanning: memory bounds the other
-// loops.
+// The choice of assembly for fixed point on amd64. AVX-512 is used where it was faster: memory bounds the other loops.
 
 package simd
 
@@ -15,6 +14,20 @@ func scanColumnsAVX2(largest, lowest, special *int32, x *float32, ld, rows int)
 //go:noescape
 func scanColumnsAVX512(largest, lowest, special *int32, x *float32, ld, rows int)
 
+// Eight columns or 32 (AVX2), 16 or 128.
+
+//go:noescape
+func largestColumnsAVX2(largest, special *int32, x *float32, ld, rows int)
+
+//go:noescape
+func largest32ColumnsAVX2(largest, special *int32, x *float32, ld, rows int)
+
+//go:noescape
+func largestColumnsAVX512(largest, special *int32, x *float32, ld, rows int)
+
+//go:noescape
+func largest128ColumnsAVX512(largest, special *int32, x *float32, ld, rows int)
+
 //go:noescape
 func joinRangesAVX2(dst, src *uint32, n int)
 
@@ -23,6 +36,9 @@ func quantise16AVX2(q *int16, ldq int, x *float32, ldx, rows, n int, first, seco
 
 //go:noescape
 func quantise32AVX2(q *int32, ldq int, x *float32, ldx, rows, n int, first, second *float32)
+
+//go:noescape
+func quantise32AVX512(q *int32, ldq int, x *float32, ldx, rows, n int, first, second *float32)
 
 //go:noescape
 func quantise48AVX2(low, high *int32, x *float32, unit *float64, n int)
@@ -66,6 +82,24 @@ func scanColumns(largest, lowest, special []int32, x []float32, ld, rows int) in
 	return n
 }
 
+func largestColumns(largest, special []int32, x []float32, ld, rows int) int {
+	n := eights(len(largest))
+	for j := 0; j < n; {
+		do, columns := largestColumnsAVX2, 8
+		switch {
+		case level == avx512 && n-j >= 128:
+			do, columns = largest128ColumnsAVX512, 128
+		case level == avx512 && n-j >= 16:
+			do, columns = largestColumnsAVX512, 16
+		case n-j >= 32:
+			do, columns = largest32ColumnsAVX2, 32
+		}
+		do(&largest[j], &special[j], &x[j], 4*ld, rows)
+		j += columns
+	}
+	return n
+}
+
 func joinRanges(dst, src []uint32) int {
 	n := eights(len(dst))
 	if n > 0 {
@@ -84,8 +118,12 @@ func quantise16(q []int16, ldq int, x []float32, ldx, rows int, first, second []
 
 func quantise32(q []int32, ldq int, x []float32, ldx, rows int, first, second []float32) int {
 	n := eights(len(first))
-	if n > 0 {
-		quantise32AVX2(&q[0], 4*ldq, &x[0], 4*ldx, rows, n, &first[0], &second[0])
+	done := wide(n)
+	if done > 0 {
+		quantise32AVX512(&q[0], 4*ldq, &x[0], 4*ldx, rows, done, &first[0], &second[0])
+	}
+	if done < n {
+		quantise32AVX2(&q[done], 4*ldq, &x[done], 4*ldx, rows, n-done, &first[done], &second[done])
 	}
 	return n
 }

@@ -1,4 +1,4 @@
-// Fixed point with AVX2. Each loop does eight elements a turn.
+// Fixed point with AVX2: each loop does eight elements a turn. With AVX-512: sixteen.
 
 #include "textflag.h"
 
@@ -119,6 +119,35 @@ quantise32:
 	INTEGERS
 	VMOVDQU Y0, (AX)
 	NEXT(32, row32, quantise32)
+	VZEROUPPER
+	RET
+
+// func quantise32AVX512(q *int32, ldq int, x *float32, ldx, rows, n int, first, second *float32)
+// n is a multiple of 16.
+TEXT ·quantise32AVX512(SB), NOSPLIT, $0-64
+	ARGUMENTS
+
+wide32:
+	ROW
+
+quantise512:
+	VMOVUPS (R8), Z0
+	VFPCLASSPSZ $0x99, Z0, K1 // infinities and NaN
+	KNOTW K1, K1
+	VMULPS (R13), Z0, Z0
+	VMULPS (DX), Z0, Z0
+	VCVTPS2DQ.Z Z0, K1, Z0
+	VMOVDQU32 Z0, (AX)
+	ADDQ $64, AX
+	ADDQ $64, R8
+	ADDQ $64, R13
+	ADDQ $64, DX
+	SUBQ $16, R15
+	JNZ  quantise512
+	ADDQ R9, DI
+	ADDQ R10, SI
+	DECQ CX
+	JNZ  wide32
 	VZEROUPPER
 	RET
 

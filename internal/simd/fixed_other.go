@@ -8,6 +8,8 @@ package simd
 
 func scanColumns(largest, lowest, special []int32, x []float32, ld, rows int) int { return 0 }
 
+func largestColumns(largest, special []int32, x []float32, ld, rows int) int { return 0 }
+
 func joinRanges(dst, src []uint32) int { return 0 }
 
 func quantise16(q []int16, ldq int, x []float32, ldx, rows int, first, second []float32) int {

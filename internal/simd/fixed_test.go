@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -35,7 +36,8 @@ func isFinite(x float32) bool { return x-x == 0 }
 
 func TestScanColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, rows := rapid.IntRange(0, 70).Draw(t, "n"), rapid.IntRange(0, 9).Draw(t, "rows")
+		n := rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(100, 300)).Draw(t, "n")
+		rows := rapid.IntRange(0, 9).Draw(t, "rows")
 		ld := n + rapid.IntRange(0, 9).Draw(t, "padding")
 		x := someFloats(t, ld*rows)
 		levels(func(name string) {
@@ -46,6 +48,12 @@ func TestScanColumns(t *testing.T) {
 			half := rows / 2 // what is known already must stay
 			ScanColumns(largest[:n], lowest[:n], special[:n], x, ld, half)
 			ScanColumns(largest[:n], lowest[:n], special[:n], x[half*ld:], ld, rows-half)
+			alone, wild := make([]int32, n+1), make([]int32, n+1)
+			LargestColumns(alone[:n], wild[:n], x, ld, half)
+			LargestColumns(alone[:n], wild[:n], x[half*ld:], ld, rows-half)
+			if !slices.Equal(alone, largest) || !slices.Equal(wild, special) {
+				t.Fatalf("%s: without lowest bits %x, %d; want %x, %d", name, alone, wild, largest, special)
+			}
 			for j := range n {
 				wantLargest, wantLowest, wantSpecial := float32(0), NoLowest, int32(0)
 				for i := range rows {
@@ -374,6 +382,7 @@ func BenchmarkFixed(b *testing.B) {
 		})
 	}
 	run("scan", func() { ScanColumns(p, q, s, x, n, 1) })
+	run("largest", func() { LargestColumns(p, s, x, n, 1) })
 	run("join", func() { JoinRanges(words, words) })
 	run("quantise32", func() { Quantise32(q, n, x, n, 1, units, units) })
 	run("quantise48", func() { Quantise48(p, q, x, unit) })

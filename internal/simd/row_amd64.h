@@ -35,6 +35,7 @@ TEXT ROW(SB), NOSPLIT, $0-56
 	MOVQ nnz+32(FP), R13
 	MOVQ b+40(FP), R9
 	MOVQ ldb+48(FP), R10
+	PREPARE
 
 tile8:
 	CMPQ BX, $(8*VL)
@@ -46,6 +47,7 @@ loop8:
 	MAC8
 	NEXT(1)
 	JNZ loop8
+	JOIN8
 	PUT8(STORE, STORE)
 	ADVANCE(8)
 	JMP tile8
@@ -70,6 +72,7 @@ last4:
 
 sum4:
 	SUM4
+	JOIN4
 	PUT4(STORE, STORE)
 	ADVANCE(4)
 
@@ -97,6 +100,7 @@ rest2:
 
 sum2:
 	SUM2
+	JOIN2
 	PUT2(STORE, STORE)
 	ADVANCE(2)
 

@@ -60,6 +60,7 @@ TEXT ROWS(SB), NOSPLIT, $0-8
 	MOVQ rowsJob_ahead(AX), R13
 	MOVQ rowsJob_stream(AX), R15
 	ALPHA
+	PREPARE
 
 tile:
 	CMPQ rowsJob_vectors(AX), $8
@@ -104,6 +105,7 @@ ahead8:
 	JNZ ahead8
 
 store8:
+	JOIN8
 	EACH8(SCALE)
 	TESTQ R15, R15
 	JNZ   stream8
@@ -154,6 +156,7 @@ lone4:
 
 sum4:
 	SUM4
+	JOIN4
 	EACH4(SCALE)
 	TESTQ R15, R15
 	JNZ   stream4
@@ -216,6 +219,7 @@ restahead2:
 
 sum2:
 	SUM2
+	JOIN2
 	EACH2(SCALE)
 	TESTQ R15, R15
 	JNZ   stream2

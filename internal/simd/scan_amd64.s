@@ -1,4 +1,4 @@
-// Scanning columns: scan_amd64.h for each instruction set.
+// Scanning columns: scan_amd64.h and largest_amd64.h for each instruction set.
 
 #include "textflag.h"
 
@@ -23,6 +23,13 @@
 #define XONES X12
 #include "scan_amd64.h"
 
+#define LARGEST1 ·largestColumnsAVX2
+#define LARGESTMANY ·largest32ColumnsAVX2
+#define VB 32
+#define ALLONES VPCMPEQD ABS, ABS, ABS
+#define EACH(do) do(0, Y4, Y5); do(1, Y6, Y7); do(2, Y10, Y11); do(3, Y12, Y13)
+#include "largest_amd64.h"
+
 #undef SCAN
 #undef MOV
 #undef AND
@@ -41,6 +48,11 @@
 #undef ONE
 #undef ZERO
 #undef ONES
+#undef LARGEST1
+#undef LARGESTMANY
+#undef VB
+#undef ALLONES
+#undef EACH
 
 #define SCAN ·scanColumnsAVX512
 #define MOV VMOVDQU32
@@ -61,3 +73,12 @@
 #define ZERO Z11
 #define ONES Z12
 #include "scan_amd64.h"
+
+#define LARGEST1 ·largestColumnsAVX512
+#define LARGESTMANY ·largest128ColumnsAVX512
+#define VB 64
+#define ALLONES VPTERNLOGD $0xff, ABS, ABS, ABS
+#define EACH(do) \
+	do(0, Z4, Z5); do(1, Z6, Z7); do(2, Z10, Z11); do(3, Z12, Z13); \
+	do(4, Z14, Z15); do(5, Z16, Z17); do(6, Z18, Z19); do(7, Z20, Z21)
+#include "largest_amd64.h"

@@ -8,6 +8,7 @@
 //	LINES    prefetch the lines at R8 of W vectors of b
 //	PUTS     store the sums at DI
 //	DOWN     DI goes to the next row's sums
+//	BEFORE   sets registers that the others read
 //
 // It leaves columns that do not fill a tile in the job. Registers are those of pairs_amd64.h.
 
@@ -18,6 +19,7 @@ TEXT WIDE(SB), NOSPLIT, $0-8
 	MOVQ rowsJob_ahead(AX), R13
 	MOVQ rowsJob_upper(AX), R15
 	SUBQ rowsJob_vals(AX), R15
+	BEFORE
 
 tile:
 	CMPQ rowsJob_vectors(AX), $W
@@ -78,3 +80,4 @@ done:
 #undef LINES
 #undef PUTS
 #undef DOWN
+#undef BEFORE

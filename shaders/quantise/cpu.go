@@ -49,7 +49,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		chunk := Layout{K: int(p.k)}.chunk()
 		first := lo / chunk
 		parts := words[(1+first)*ldq : (1+min(first+int(p.rows)/chunk, int(p.chunks)))*ldq]
-		s.scan(&p, args[0], lo, hi, parts[:ldq])
+		s.find(&p, args[0], lo, hi, parts[:ldq])
 		clear(parts[ldq:])
 		return
 	}
@@ -64,9 +64,9 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	s.quantise(&p, args[0], lo, hi, words[ldq*(1+int(p.chunks)):])
 }
 
-// scan finds the ranges of the columns in rows lo to hi of b.
-func (s *scratch) scan(p *params, b []byte, lo, hi int, ranges []uint32) {
-	n := int(p.n)
+// find finds the ranges of the columns in rows lo to hi of b, the lowest bits only for choosing p (see Ranges).
+func (s *scratch) find(p *params, b []byte, lo, hi int, ranges []uint32) {
+	n, whole := int(p.n), p.bits == 0
 	s.largest, s.lowest, s.special = grow(s.largest, n), grow(s.lowest, n), grow(s.special, n)
 	clear(s.largest)
 	clear(s.special)
@@ -74,16 +74,24 @@ func (s *scratch) scan(p *params, b []byte, lo, hi int, ranges []uint32) {
 		s.lowest[j] = simd.NoLowest
 	}
 	s.tiles(p, b, lo, hi, func(_, rows, j, cols int, x []float32, ld int) {
-		simd.ScanColumns(s.largest[j:j+cols], s.lowest[j:j+cols], s.special[j:j+cols], x, ld, rows)
+		if whole {
+			simd.ScanColumns(s.largest[j:j+cols], s.lowest[j:j+cols], s.special[j:j+cols], x, ld, rows)
+		} else {
+			simd.LargestColumns(s.largest[j:j+cols], s.special[j:j+cols], x, ld, rows)
+		}
 	})
 	clear(ranges)
-	for j := range s.largest {
+	for j, m := range s.largest {
 		var r rfx.Range
 		if s.special[j] != 0 {
 			r = rfx.RangeOf(float32(math.Inf(1)))
 		}
-		if s.lowest[j] < simd.NoLowest {
-			r = r.Join(rfx.RangeFrom(math.Float32frombits(uint32(s.largest[j])), int(s.lowest[j])-simd.LowestBias))
+		switch largest := math.Float32frombits(uint32(m)); {
+		case m == 0:
+		case whole:
+			r = r.Join(rfx.RangeFrom(largest, int(s.lowest[j])-simd.LowestBias))
+		default:
+			r = r.Join(rfx.RangeTo(largest))
 		}
 		ranges[j] = uint32(r)
 	}

@@ -38,7 +38,7 @@
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
 //
-// On CUDA ranges of a B that is quantised tell no lowest bits, which no integer depends on: see Ranges.
+// On CUDA and the CPU ranges of a B that is quantised tell no lowest bits, which no integer depends on: see Ranges.
 //
 // Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns;
 // 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.comp. On CUDA residues.cu does
@@ -272,7 +272,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 }
 
 // Ranges is the pass of Launch that finds the ranges of the columns' parts. It leaves them whole, as choosing p needs
-// them. The pass of Launch may leave out the lowest bits, on CUDA.
+// them. The pass of Launch may leave out the lowest bits, on CUDA and the CPU.
 func Ranges(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, error) {
 	if err := check(v, l, t, ldb); err != nil {
 		return spec.Launch{}, fmt.Errorf("ranges of B of %d×%d: %w", l.K, l.N, err)

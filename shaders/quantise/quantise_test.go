@@ -149,9 +149,9 @@ func checkRanges[T formats.Value](t *testing.T, dev backend.Device, v *spec.Vari
 	}
 }
 
-// withoutLowest returns a range as Launch leaves it: on CUDA without the lowest bit that is set.
+// withoutLowest returns a range as Launch leaves it: on CUDA and the CPU without the lowest bit that is set.
 func withoutLowest(v *spec.Variant, r rfx.Range) rfx.Range {
-	if v.Code == backend.CodePTX {
+	if v.Code == backend.CodePTX || v.Code == backend.CodeGo {
 		return r &^ 0xffc00
 	}
 	return r

@@ -124,13 +124,13 @@ func (g *job) segment(i int) {
 
 // multiply does rows. Those in one chunk are computed many at a time.
 func (g *job) multiply(row, last int) {
-	most, longest := mostTerms(g.p), int(g.longest)
+	most, longest, panels := mostTerms(g.p), int(g.longest), g.panels()
 	for row < last {
 		begin, end := int(g.words[2*row]), int(g.words[2*row+2])
 		n := end - begin
 		switch {
 		case n > longest: // done in segments
-		case row+simd.PanelRows <= last && int(g.words[2*row+4])-end == n && g.isPanel(row):
+		case panels && row+simd.PanelRows <= last && int(g.words[2*row+4])-end == n && g.isPanel(row):
 			g.flush()
 			g.addPanel(row, begin, n)
 			row += simd.PanelRows - 1
@@ -152,12 +152,12 @@ func (g *job) multiply(row, last int) {
 	g.flush()
 }
 
-// isPanel reports whether a row and those behind it have the same columns, and are worth being computed as a panel,
-// which reads rows of B once for all: one vector of columns is not.
+// panels reports whether rows with the same columns are worth being computed as a panel, which reads rows of B once for
+// all: one vector of columns is not.
+func (g *job) panels() bool { return (g.p == rfx.P23 || g.p == rfx.P31) && g.w > simd.Width }
+
+// isPanel reports whether a row and those behind it have the same columns.
 func (g *job) isPanel(row int) bool {
-	if g.p != rfx.P23 && g.p != rfx.P31 || g.w <= simd.Width {
-		return false
-	}
 	cols := g.colidx[g.words[2*row]:g.words[2*row+2]]
 	for r := row + 1; r < row+simd.PanelRows; r++ {
 		begin, end := g.words[2*r], g.words[2*r+2]
