@@ -124,7 +124,8 @@ spmm_status spmm_device_open(const char *name, spmm_device *device);
 /* Makes one handle of opened devices, a group, whose members multiply together; it is used as a device is. Each is in
  * it once. They can be used alone, too, until they are closed, which closing the group does. */
 spmm_status spmm_device_join(const spmm_device *devices, int32_t count, spmm_device *group);
-/* Frees the device with all plans and tensors on it; of a group, all its devices. A second close does nothing, as for all handles. */
+/* Frees the device with all plans and tensors on it; of a group, all its devices. A second close does nothing, as for
+ * all handles. */
 spmm_status spmm_device_close(spmm_device device);
 /* Writes what is known as JSON to buf of *size bytes, with a final zero, and to *size the bytes needed. If these
  * are more than there are, nothing is written. */
