@@ -18,7 +18,7 @@
 #   make install    the command, its manual and its completion, below PREFIX
 #   make capi       bin/capi: libspmm, the C library, with its header; make install-capi puts it below PREFIX
 #   make wheel      bin/wheel: the Python package, with that library inside
-#   make test-capi test-python   C and C++ programs with that library; the Python package
+#   make test-capi test-package test-python   C and C++ programs with that library; the Python package; its wheel
 #   make test-gorgonia   formats/gorgonia, a module of its own
 #   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
 #   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
@@ -100,18 +100,26 @@ uninstall:
 		$(SHARE)/fish/vendor_completions.d/spmmrun.fish
 
 # The C library (capi/spmm.h), for pkg-config and CMake too; and the Python package, whose wheel has it inside.
+# macOS has no versions of symbols: the names of what is exported are those of spmm.map. Nothing here builds that.
 CAPI_LINK := -Wl,--gc-sections -Wl,--version-script=$(CURDIR)/capi/spmm.map -Wl,-soname,libspmm.so.1
-.PHONY: capi windows-capi install-capi wheel test-capi test-python
+CAPI_LIB := libspmm.so
+ifeq ($(shell $(GO) env GOOS),darwin)
+CAPI_LINK := -Wl,-exported_symbol,_spmm_* -Wl,-install_name,@rpath/libspmm.dylib
+CAPI_LIB := libspmm.dylib
+endif
+.PHONY: capi windows-capi install-capi wheel test-capi test-package test-python
 capi:
 	$(GO) build -tags $(TAGS) -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
-		-o bin/capi/libspmm.so ./capi
+		-o bin/capi/$(CAPI_LIB) ./capi
 	rm -f bin/capi/libspmm.h && cp capi/spmm.h bin/capi
-# For the CPU, Vulkan and WebGPU on Windows: it is linked, and no test runs it.
+# For the CPU, Vulkan and WebGPU on Windows: it is linked and exports the functions of spmm.map, and no test runs it.
 windows-capi:
 	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw \
 		$(GO) build -tags webgpu -trimpath -buildmode=c-shared -ldflags='-s -w -extldflags=-static-libgcc' \
 			-o bin/capi/windows/spmm.dll ./capi
 	rm -f bin/capi/windows/spmm.h && cp capi/spmm.h bin/capi/windows
+	diff <(sed -n 's/^\t\t\(spmm_.*\);/\1/p' capi/spmm.map | sort) \
+		<(objdump -p bin/capi/windows/spmm.dll | sed -n '/^\[Ordinal/,/^$$/s/.* \(spmm_.*\)/\1/p' | sort)
 install-capi: capi
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include capi/spmm.h
 	install -D -m 755 bin/capi/libspmm.so $(DESTDIR)$(PREFIX)/lib/libspmm.so.1
@@ -126,8 +134,17 @@ wheel: capi
 	rm -rf bin/wheel && python3 python/wheel.py bin/capi/libspmm.so '$(VERSION)' bin/wheel
 test-capi:
 	tools/needs pkg-config cmake
+	tools/needs valgrind || echo 'Without valgrind no test looks for accesses outside the program'"'"'s memory.'
 	$(MAKE) --no-print-directory install-capi DESTDIR= PREFIX=$(CURDIR)/bin/capi/root
 	SPMM_CAPI=$(CURDIR)/bin/capi/root $(GO) test -count=1 ./capi/...
+# The Python package as it lies here, with a library of the flags of the native test binaries (tools/tests/table.go),
+# whose packages are compiled already where these were built. make test-python tests the wheel.
+test-package:
+	tools/needs python3-numpy python3-scipy python3-pytest
+	$(GO) build -tags cuda -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
+		-o bin/tests/capi/$(CAPI_LIB) ./capi
+	SPMM_LIBRARY=$(CURDIR)/bin/tests/capi/$(CAPI_LIB) PYTHONPATH=$(CURDIR)/python PYTHONDONTWRITEBYTECODE=1 \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider $(CURDIR)/python/tests
 # The wheel in an empty environment that sees the distribution's NumPy, SciPy, pytest and, where it is there, PyTorch.
 test-python: wheel
 	tools/needs python3-numpy python3-scipy python3-pytest mypy
@@ -196,7 +213,7 @@ generate:
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
-	$(GO) vet -tags $(TAGS) ./...
+	$(GO) vet -tags $(TAGS) -buildmode=pie ./...
 	$(GO) run ./tools/words
 
 # Pinned here, not in go.mod, whose modules a user of the library sees.
@@ -266,6 +283,7 @@ TESTS = $(GO) run ./tools/tests run $(if $(FRESH),-fresh)
 .PHONY: test test-all test-needs
 test: test-needs
 	$(TESTS) -lint -set test
+	$(MAKE) --no-print-directory test-package
 test-all: test-needs
 	tools/needs mpirun.mpich python3-torch
 	$(TESTS) -lint -set all

@@ -9,7 +9,17 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
+
+// PrepareForeign is Prepare for a matrix whose arrays lie in memory that is not Go's: of a C program, or of a mapped
+// file. When the context ends Prepare returns at once, while the matrix is still read; PrepareForeign returns after the
+// last read, which takes as long as to pack the matrix in one format.
+func PrepareForeign(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
+	ctx, settle := work.Settled(ctx)
+	defer settle()
+	return Prepare(ctx, dev, a, o)
+}
 
 // TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by
 // PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4, or of 2 for 16-bit elements that are only read; ld is

@@ -168,8 +168,9 @@ type Binary struct {
 	Args     int
 	ReadOnly uint32 // bit i: argument i is only read
 	// Early has bit i set if the code may read argument i before the launches before it are done. It waits for them before
-	// it reads or writes anything else (in PTX by griddepcontrol.wait), and lets the next launch begin only after that. A
-	// device may then begin a launch while the one before still runs, if that one does not write these arguments.
+	// it reads or writes anything else (in PTX by griddepcontrol.wait), and lets the next launch begin only after that, or
+	// sooner where its own program has that read early nothing but what this one reads early, too. A device may then
+	// begin a launch while the one before still runs, if that one does not write these arguments.
 	Early      uint32
 	ParamBytes int
 	Maps       int       // tensor maps (PTX); a launch has one TileMap for each

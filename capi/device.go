@@ -69,6 +69,31 @@ func go_device_open(name *C.char, out *C.spmm_device) C.int {
 	})
 }
 
+//export go_device_join
+func go_device_join(devices *C.spmm_device, count C.int32_t, out *C.spmm_device) C.int {
+	return try(func() error {
+		switch {
+		case count < 1:
+			return fmt.Errorf("a group of %d devices: want 1 or more", count)
+		case devices == nil || out == nil:
+			return errMissing
+		}
+		var members []*spmm.Device
+		for _, d := range unsafe.Slice(devices, count) {
+			member, err := get[*device](d.id, "device")
+			if err != nil {
+				return err
+			}
+			members = append(members, member.Device)
+		}
+		group, err := spmm.Join(members...)
+		if err == nil {
+			out.id = open.put(&device{group})
+		}
+		return err
+	})
+}
+
 type tensor struct {
 	spmm.Operand
 	rows, cols int

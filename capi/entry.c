@@ -88,6 +88,8 @@ EXPORT void spmm_cancel(void)
 
 ENTRY(spmm_set, (const char *setting, const char *value), go_set, ((char *)setting, (char *)value))
 ENTRY(spmm_device_open, (const char *name, spmm_device *device), go_device_open, ((char *)name, device))
+ENTRY(spmm_device_join, (const spmm_device *devices, int32_t count, spmm_device *group),
+      go_device_join, ((spmm_device *)devices, count, group))
 ENTRY(spmm_device_close, (spmm_device device), go_close, (device.id))
 ENTRY(spmm_device_info, (spmm_device device, char *buf, size_t *size), go_info, (device.id, buf, size))
 ENTRY(spmm_plan_csr, (spmm_device device, const spmm_csr *a, const spmm_options *options, spmm_plan *plan),

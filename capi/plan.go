@@ -84,7 +84,7 @@ func prepare(dev *spmm.Device, a formats.Encoded, o *C.spmm_options, out *C.spmm
 		return errMissing
 	}
 	begun := time.Now()
-	p, err := spmm.Prepare(current(), dev, a, opt)
+	p, err := spmm.PrepareForeign(current(), dev, a, opt)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ typedef struct {
 	int32_t column_major;
 } spmm_dense;
 
-/* How several devices share a product, and where B lies before it; AT + i: on device i of them. */
+/* How the devices of a group share a product, and where B lies before it; AT + i: on device i of them. */
 enum { SPMM_SPLIT_AUTO, SPMM_SPLIT_COLUMNS, SPMM_SPLIT_ROWS };
 enum { SPMM_IN_PLACE, SPMM_REPLICATED, SPMM_IN_COLUMNS, SPMM_IN_ROWS, SPMM_AT };
 
@@ -83,7 +83,7 @@ typedef struct {
 	int32_t reproducible; /* 0: fast; 15, 23, 31, 47: the same bits on every device; -1: the least that loses nothing */
 	int32_t tune;         /* measure formats */
 	int32_t split;        /* SPMM_SPLIT_… */
-	int32_t from;         /* where B lies on several devices, if not where the split needs it */
+	int32_t from;         /* where B lies in a group, if not where the split needs it */
 	int32_t reserved;     /* 0 */
 	int64_t n;            /* columns of B (rows, with right) to choose for; 0: 128 */
 	int64_t uses;         /* about how many products there will be, to weigh the time to pack; 0: unknown */
@@ -121,7 +121,10 @@ spmm_status spmm_set(const char *setting, const char *value);
 /* Opens "auto", "cuda", "cuda:1", "vulkan", "cpu"; a list or "cuda:all" opens several devices that multiply
  * together. */
 spmm_status spmm_device_open(const char *name, spmm_device *device);
-/* Frees the device with all plans and tensors on it. A second close does nothing, as for all handles. */
+/* Makes one handle of opened devices, a group, whose members multiply together; it is used as a device is. Each is in
+ * it once. They can be used alone, too, until they are closed, which closing the group does. */
+spmm_status spmm_device_join(const spmm_device *devices, int32_t count, spmm_device *group);
+/* Frees the device with all plans and tensors on it; of a group, all its devices. A second close does nothing, as for all handles. */
 spmm_status spmm_device_close(spmm_device device);
 /* Writes what is known as JSON to buf of *size bytes, with a final zero, and to *size the bytes needed. If these
  * are more than there are, nothing is written. */

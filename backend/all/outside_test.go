@@ -107,6 +107,9 @@ func TestOutside(t *testing.T) {
 			}
 			m := newModule(t, fmt.Sprintf(program, &imports))
 			build := "go build -ldflags=-w -o program" // debugging information takes half of the time of linking
+			if c.cgo == "1" {
+				build += " -buildmode=pie" // as the tests are (tools/tests/table.go): what they need is compiled already
+			}
 			if c.tag != "" {
 				build = `eval "$(go run github.com/spmmrun/spmm/backend/cuda/env)"; ` + build + " -tags " + c.tag
 			}

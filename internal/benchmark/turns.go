@@ -83,8 +83,8 @@ func (t Turns) measure(ctx context.Context, all []*contest, progress func(part f
 	}
 	for _, c := range living(all) {
 		c.Median = Median(c.Samples)
-		if low, high := Interval(c.Samples); !math.IsInf(high, 1) { // too few samples have none
-			c.Low, c.High = low, high
+		if !c.Once { // one time has no interval
+			c.Low, c.High = Interval(c.Samples)
 		}
 		c.Settled = c.Once || Spread(c.Samples) <= t.Interval
 		if err := c.describe(ctx, &c.Result); err != nil {

@@ -34,7 +34,10 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		return 0, "", err
 	}
 	if named := r.named(w); named != nil {
+		byRows := r.candidates(kernel.Rows, kernel.Direct)
 		switch {
+		case named.kind == kernel.Rows && w.Variant == "" && len(byRows) > 1:
+			return r.fastest(ctx, byRows, w.Cols)
 		case named.kind == kernel.Rows && kernel.KindOf(w.Format) != kernel.Rows && w.Variant == "":
 			return kernel.Rows, r.noPanels(), nil
 		case named.kind == kernel.Shuffled:
@@ -42,7 +45,8 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Panels, kernel.InStrips, kernel.Residues, kernel.SparseResidues)
+	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.InStrips, kernel.Residues,
+		kernel.SparseResidues)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -66,6 +70,7 @@ func (r *Executor) noPanels() string {
 // reasons say why a kind is taken that was asked for.
 var reasons = map[kernel.Kind]string{
 	kernel.Rows:     "rows were requested",
+	kernel.Direct:   "rows that quantise B were requested",
 	kernel.Panels:   "panels of rows go through matrix units",
 	kernel.InStrips: "strips of rows go through matrix units",
 	kernel.Residues: "residues go through matrix units",
@@ -93,8 +98,8 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 // named returns what the work's format or variant asks for, or what the device has in its place: panels where it cannot
 // multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
-	for _, c := range r.candidates(kernel.Rows, kernel.Panels, kernel.Shuffled, kernel.InStrips, kernel.Residues,
-		kernel.SparseResidues) {
+	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Shuffled, kernel.InStrips,
+		kernel.Residues, kernel.SparseResidues) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}
@@ -117,6 +122,11 @@ func (r *Executor) fits(kind kernel.Kind) error {
 	switch kind {
 	case kernel.InStrips:
 		return kernel.FitsStrips(cols)
+	case kernel.Direct:
+		if r.source.Type() != dtype.F32 {
+			return fmt.Errorf("B of %v is quantised before: %w", r.source.Type(), backend.ErrUnsupported)
+		}
+		return nil
 	case kernel.Rows, kernel.Panels, kernel.Shuffled:
 		return nil
 	}
@@ -224,6 +234,9 @@ func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, err
 func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.Work {
 	row := 4 * int64(kernel.Layout(v, k, n).Row())
 	w.Bytes += 2 * int64(k) * row
+	if row == 0 { // they are as they were in f32; B is read once before, for its ranges
+		row = 4 * int64(n)
+	}
 	w.Gather = fetched * row
 	w.FLOPs *= kernel.Products(v, k)
 	return w

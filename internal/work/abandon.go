@@ -2,7 +2,19 @@
 
 package work
 
-import "context"
+import (
+	"context"
+	"sync"
+)
+
+type settled struct{} // the key of a context's value
+
+// Settled returns a context, and a function that waits until all that is abandoned in it has ended: until then it may
+// read a matrix whose memory is not Go's.
+func Settled(ctx context.Context) (context.Context, func()) {
+	running := &sync.WaitGroup{}
+	return context.WithValue(ctx, settled{}, running), running.Wait
+}
 
 // Abandon returns what f does, or, as soon as the context ends, the context's error. Then f still reads the matrix for
 // a while. Its result is given to drop, if that is not nil.
@@ -19,7 +31,13 @@ func Abandon[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, 
 		return f()
 	}
 	done := make(chan result, 1)
+	running, ok := ctx.Value(settled{}).(*sync.WaitGroup)
+	if !ok {
+		running = &sync.WaitGroup{}
+	}
+	running.Add(1)
 	go func() {
+		defer running.Done()
 		v, err := f()
 		done <- result{v, err}
 	}()

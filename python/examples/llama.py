@@ -228,6 +228,7 @@ def main() -> None:
     p.add_argument("--columns", default="8", help="tokens at once to prepare weights for; several are tried in turn")
     p.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     p.add_argument("--compile", action="store_true", help="compile norms and rotary embeddings")
+    p.add_argument("--sparse-only", action="store_true", help="the pruned networks alone")
     p.add_argument("--whole", action="store_true", help="the dense network compiled as a whole, too")
     p.add_argument("--out", default="", help="the file of results")
     args = p.parse_args()
@@ -245,8 +246,9 @@ def main() -> None:
     dense = build(args)
     ids = torch.randint(args.vocab, (1, args.prompt), device=args.device)
     said("the network")
-    report.add("dense", **measure(dense, ids, args))
-    report.add("dense, called", **measure(dense, ids, args, lambda f: f, 1))
+    if not args.sparse_only:
+        report.add("dense", **measure(dense, ids, args))
+        report.add("dense, called", **measure(dense, ids, args, lambda f: f, 1))
     for kind in args.zeros.split(","):
         pruned = prune(dense, kind)
         want = Decoder(pruned, 1, args.prompt, 0).read(ids)
@@ -262,7 +264,7 @@ def main() -> None:
             report.add(f"{kind}, spmm for {columns}", **measure(model, ids, args), distance=off, **{"prepare, s": took})
             said("measured")
             del model
-        if kind == "2:4":
+        if kind == "2:4" and not args.sparse_only:
             model = semi_structured(pruned)
             off = distance(Decoder(model, 1, args.prompt, 0).read(ids), want)
             report.add("2:4, torch.sparse", **measure(model, ids, args), distance=off)

@@ -7,12 +7,12 @@
 """
 
 from ._lib import Cancelled, Closed, DeviceLost, Error, Unavailable, Unsupported, cancel
-from ._plan import Device, Plan, open, prepare
+from ._plan import Device, Group, Plan, open, prepare
 from ._settings import set_cache_folder, set_cuda_library
 from ._tensor import Sequence, Tensor, run
 
 __version__ = "0.1.0"
 __all__ = [
-    "Cancelled", "Closed", "Device", "DeviceLost", "Error", "Plan", "Sequence", "Tensor", "Unavailable", "Unsupported",
+    "Cancelled", "Closed", "Device", "DeviceLost", "Error", "Group", "Plan", "Sequence", "Tensor", "Unavailable", "Unsupported",
     "cancel", "open", "prepare", "run", "set_cache_folder", "set_cuda_library",
 ]

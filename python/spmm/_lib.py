@@ -1,13 +1,15 @@
-"""libspmm.so by ctypes: its functions, structures and errors."""
+"""The C library by ctypes: its functions, structures and errors."""
 
 from __future__ import annotations
 
 import ctypes as ct
 import os
+import sys
 import threading
 from typing import Any
 
-_path = os.environ.get("SPMM_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libspmm.so")
+_name = {"darwin": "libspmm.dylib", "win32": "spmm.dll"}.get(sys.platform, "libspmm.so")
+_path = os.environ.get("SPMM_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), _name)
 lib = ct.CDLL(_path)  # releases Python's lock during calls
 
 ABI = 1
@@ -36,7 +38,7 @@ class Options(ct.Structure):
     """spmm_options."""
 
     _fields_ = [("format", ct.c_char_p), ("variant", ct.c_char_p)] + [
-        (n, _i32) for n in ("precision", "quantise", "transpose", "right", "reproducible", "tune", "split", "source",
+        (n, _i32) for n in ("precision", "quantise", "transpose", "right", "reproducible", "tune", "split", "from_",
                             "reserved")
     ] + [("n", _i64), ("uses", _i64), ("memory", _i64)]
 
@@ -66,6 +68,7 @@ _product = (_u64, _i64, _f64, _of(Dense), _f64, _of(Dense), _of(Epilogue))
 setting = _declare("spmm_set", ct.c_char_p, ct.c_char_p)
 device_open = _declare("spmm_device_open", ct.c_char_p, _of(_u64))
 device_close = _declare("spmm_device_close", _u64)
+device_join = _declare("spmm_device_join", _of(_u64), _i32, _of(_u64))
 device_info = _declare("spmm_device_info", _u64, ct.c_char_p, _of(ct.c_size_t))
 plan_csr = _declare("spmm_plan_csr", _u64, _of(CSR), _of(Options), _of(_u64))
 plan_dense = _declare("spmm_plan_dense", _u64, _i64, _i64, _of(Dense), _i32, _of(Options), _of(_u64))
@@ -90,8 +93,14 @@ sequence_run = _declare("spmm_sequence_run", _u64)
 sequence_close = _declare("spmm_sequence_close", _u64)
 last_error = lib.spmm_last_error
 last_error.argtypes, last_error.restype = [], ct.c_char_p
-cancel = lib.spmm_cancel
-cancel.argtypes, cancel.restype = [], None
+lib.spmm_cancel.argtypes, lib.spmm_cancel.restype = [], None
+
+
+def cancel() -> None:
+    """Ends all calls of the library in this process: they raise `Cancelled`. Later calls are not affected."""
+    lib.spmm_cancel()
+
+
 
 if lib.spmm_abi() != ABI:
     raise ImportError(f"{_path} has version {lib.spmm_abi()} of its interface, and this package needs {ABI}")
@@ -133,6 +142,16 @@ def check(status: int) -> None:
         raise _errors.get(status, Error)(last_error().decode(errors="replace"))
 
 
+def _cancelled(done: threading.Event) -> None:
+    """Cancels a call, which may not have begun, and waits for its end: until then it uses the arguments' memory."""
+    while not done.is_set():
+        cancel()
+        try:
+            done.wait(0.01)
+        except BaseException:  # noqa: B902: another Ctrl-C, for the one that is on its way
+            pass
+
+
 def interruptible(f: Any, *args: Any) -> None:
     """Calls a function that may take long, and ends it on Ctrl-C.
 
@@ -142,21 +161,20 @@ def interruptible(f: Any, *args: Any) -> None:
         check(f(*args))
         return
     errors: list = []
+    done = threading.Event()  # after Ctrl-C Thread.join takes a thread for ended that is not
 
     def call() -> None:
         try:
             check(f(*args))
         except BaseException as e:  # noqa: B902: it is raised below
             errors.append(e)
+        done.set()
 
-    t = threading.Thread(target=call, name="spmm", daemon=True)
-    t.start()
+    threading.Thread(target=call, name="spmm", daemon=True).start()
     try:
-        t.join()
+        done.wait()
     except BaseException:
-        while t.is_alive():  # the call may not have begun
-            cancel()
-            t.join(0.01)
+        _cancelled(done)
         raise
     if errors:
         raise errors[0]

@@ -8,12 +8,14 @@ import json
 import sys
 import threading
 import weakref
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, Iterable, Optional, Union
 
 from . import _arrays, _lib, _sparse
 
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "silu": 3}
 SPLITS = {"auto": 0, "columns": 1, "rows": 2}
+PLACES = {None: 0, "everywhere": 1, "columns": 2, "rows": 3}
+_AT = 4  # SPMM_AT, to which the number of a device is added
 QUANTISED = {None: 0, "int8": _lib.S8, "float8_e4m3": _lib.E4M3}
 
 
@@ -45,16 +47,48 @@ class Device:
     def __init__(self, name: str = "auto") -> None:
         h = ct.c_uint64()
         _lib.check(_lib.device_open(name.encode(), ct.byref(h)))
-        self.handle = h.value
-        self.info = _info(_lib.device_info, self.handle)
-        self.cuda: Optional[int] = self.info["index"] if self.info["backend"] == "cuda" else None
+        self._opened(h.value)
+
+    def _opened(self, handle: int) -> None:
+        self.handle = handle
+        self.info: Dict[str, Any] = _info(_lib.device_info, handle)
+        alone = self.info["devices"] == 1 and self.info["backend"] == "cuda"
+        self.cuda: Optional[int] = self.info["index"] if alone else None
 
     def close(self) -> None:
-        """Frees the device with all plans on it."""
+        """Frees the device with all plans on it; of several, each. Later calls with them raise `Closed`."""
         _lib.check(_lib.device_close(self.handle))
 
     def __repr__(self) -> str:
-        return f"<spmm.Device {self.info['backend']}:{self.info['index']} {self.info['name']}>"
+        more = self.info["devices"] - 1
+        return (f"<spmm.Device {self.info['backend']}:{self.info['index']} {self.info['name']}"
+                + (f" and {more} more>" if more else ">"))
+
+
+class Group(Device):
+    """Devices that multiply together, used as one device is.
+
+    B and C are in the host's memory, or in a `Tensor` of the group. ``Device("cuda:all")`` opens a list at once.
+
+    Parameters
+    ----------
+    devices : sequence of Device
+        Each is in it once. They can be used alone, too, until they are closed, which closing the group does.
+
+    Raises
+    ------
+    ValueError
+        There is no device, or one is there twice.
+    """
+
+    def __init__(self, devices: Iterable[Device]) -> None:
+        self.devices = tuple(devices)
+        wrong = next((d for d in self.devices if not isinstance(d, Device)), None)
+        if wrong is not None:
+            raise TypeError(f"{wrong!r} in a group: want devices, as spmm.Device('cpu')")
+        n, h = len(self.devices), ct.c_uint64()
+        _lib.check(_lib.device_join((ct.c_uint64 * n)(*(d.handle for d in self.devices)), n, ct.byref(h)))
+        self._opened(h.value)
 
 
 _devices: dict = {}
@@ -109,7 +143,10 @@ def prepare(a: Any, device: Union[str, Device] = "auto", **options: Any) -> "Pla
     quantise : "int8" or "float8_e4m3", optional
         Values of 8 bits, with a scale for each row and 128 columns.
     split : "auto", "columns" or "rows"
-        How several devices share a product.
+        How several devices share a product: each has all of A and some columns of B, or some rows of A.
+    from_ : "everywhere", "columns", "rows" or int, optional
+        Where B lies on several devices before a product, if not where the split needs it: all of it on each device,
+        some columns or rows, or all on the device of that number.
     uses : int
         About how many products there will be, to weigh the time that packing takes.
 
@@ -210,7 +247,7 @@ class Plan:
                  reproducible: Union[bool, int, str] = False, tune: bool = False, memory: int = 0,
                  threshold: Optional[float] = None, prune: Optional[float] = None, keep_zeros: bool = False,
                  variant: Optional[str] = None, quantise: Optional[str] = None, split: str = "auto",
-                 uses: int = 0) -> None:
+                 from_: Union[None, str, int] = None, uses: int = 0) -> None:
         if not hasattr(a, "shape"):
             import numpy
             a = numpy.asarray(a)
@@ -221,14 +258,14 @@ class Plan:
         o = _lib.Options(format=format.encode() if format else None, variant=variant.encode() if variant else None,
                          precision=_arrays.type_of(precision) if precision else 0,
                          quantise=_one_of("quantise", quantise, QUANTISED), transpose=transpose, right=right,
-                         reproducible=p, tune=tune, split=_one_of("split", split, SPLITS), n=n, uses=uses,
-                         memory=memory)
+                         reproducible=p, tune=tune, split=_one_of("split", split, SPLITS), from_=self._place(from_),
+                         n=n, uses=uses, memory=memory)
         self._handle, self.nnz = _sparse.prepare(self.device, a, o, threshold, prune, keep_zeros)
         self._finalizer = weakref.finalize(self, _closed, self._handle)
         self._a = a
         self._options: Dict[str, Any] = dict(format=format, precision=precision, n=n, transpose=transpose, right=right,
                              reproducible=reproducible, tune=tune, memory=memory, threshold=threshold, prune=prune,
-                             keep_zeros=keep_zeros, variant=variant, quantise=quantise, split=split, uses=uses)
+                             keep_zeros=keep_zeros, variant=variant, quantise=quantise, split=split, from_=from_, uses=uses)
         rows, cols = (int(x) for x in a.shape)
         self.shape = (cols, rows) if transpose else (rows, cols)
         self.right = right
@@ -237,6 +274,14 @@ class Plan:
             self.nnz = self.info["nnz"]
         self._t: Any = None  # a Plan or a proxy
         self._kinds: Dict[tuple, _Kind] = {}
+
+    def _place(self, place: Union[None, str, int]) -> int:
+        """The number of a place of B."""
+        if not isinstance(place, int):
+            return _one_of("from_", place, PLACES)
+        if not 0 <= place < self.device.info["devices"]:
+            raise ValueError(f"from_={place}: want a device's number from 0 to {self.device.info['devices'] - 1}")
+        return _AT + place
 
     @property
     def info(self) -> dict:

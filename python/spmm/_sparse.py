@@ -69,8 +69,6 @@ def _of_torch(a: Any) -> tuple:
 
 
 def _of_scipy(a: Any) -> tuple:
-    if hasattr(a, "get") and "cupy" in type(a).__module__:
-        a = a.get()
     if a.format not in ("csr", "csc"):
         a = a.tocsr()
     if not a.has_canonical_format:
@@ -83,20 +81,37 @@ def _host(x: Any) -> _arrays.Array:
     """A contiguous vector in the host's memory."""
     if _arrays.is_torch(x):
         return _arrays.view(x.detach().cpu().contiguous())
+    if _arrays.is_cupy(x):
+        x = x.get()
     import numpy
     return _arrays.view(numpy.ascontiguousarray(x))
 
 
 def _in_device(x: Any) -> _arrays.Array:
     """A contiguous vector in a CUDA device's memory."""
-    return _arrays.view(x.detach().contiguous())
+    return _arrays.view(x.detach().contiguous() if _arrays.is_torch(x) else sys.modules["cupy"].ascontiguousarray(x))
+
+
+def _cuda(x: Any) -> Optional[int]:
+    """The number of the CUDA device whose memory a vector is in."""
+    if _arrays.is_torch(x):
+        return x.device.index if x.is_cuda else None
+    return x.device.id if _arrays.is_cupy(x) else None
+
+
+def _written(x: Any) -> None:
+    """Waits until what the current stream writes to a CUDA device's memory is there."""
+    if _arrays.is_torch(x):
+        sys.modules["torch"].cuda.current_stream(x.device).synchronize()
+    else:
+        sys.modules["cupy"].cuda.get_current_stream().synchronize()
 
 
 def _csr(device: Any, options: _lib.Options, handle: ct.c_uint64, shape: tuple, ptr: Any, idx: Any, val: Any,
          by_columns: bool) -> int:
     if not _arrays.is_torch(val) and val.dtype.kind in "biu":
         val = val.astype("float32")
-    in_device = _arrays.is_torch(val) and val.is_cuda and val.device.index == device.cuda
+    in_device = device.cuda is not None and all(_cuda(x) == device.cuda for x in (ptr, idx, val))
     p, i, v = (_in_device(x) if in_device else _host(x) for x in (ptr, idx, val))
     for what, x in (("offsets", p), ("indices", i)):
         if x.type not in (_lib.I32, _lib.I64):
@@ -108,7 +123,7 @@ def _csr(device: Any, options: _lib.Options, handle: ct.c_uint64, shape: tuple, 
         raise ValueError(f"a matrix of {shape[0]}×{shape[1]} with {p.shape[0]} offsets, {i.shape[0]} indices and "
                          f"{v.shape[0]} values: want {lines + 1} offsets, and an index for each value")
     if in_device:
-        sys.modules["torch"].cuda.current_stream(val.device).synchronize()
+        _written(val)
     _lib.interruptible(_lib.plan_csr, device.handle, ct.byref(a), ct.byref(options), ct.byref(handle))
     return v.shape[0]
 

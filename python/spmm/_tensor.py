@@ -43,12 +43,34 @@ class Tensor:
         return _arrays.NAME[self._type]
 
     def write(self, array: Any) -> "Tensor":
-        """Copies an array of the host's, of the same shape and type, to the device. Returns the tensor."""
+        """Copies an array to the device.
+
+        Parameters
+        ----------
+        array : array
+            In the host's memory, of the tensor's shape and type, with contiguous rows or columns.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+        """
         self._copy(_lib.tensor_upload, array)
         return self
 
     def read(self, out: Any = None) -> Any:
-        """Copies the matrix to an array of the host's, a new one of NumPy if there is none, and returns that."""
+        """Copies the matrix to an array.
+
+        Parameters
+        ----------
+        out : array, optional
+            In the host's memory, of the tensor's shape and type, with contiguous rows or columns.
+
+        Returns
+        -------
+        array
+            out, or a new array of NumPy.
+        """
         if out is None:
             import numpy
             if self._type == _lib.BF16:
@@ -115,7 +137,18 @@ class Sequence:
 
     def add(self, plan: Plan, b: Tensor, c: Tensor, *, alpha: float = 1.0, beta: float = 0.0,
             bias: Optional[Tensor] = None, activation: Optional[str] = None) -> "Sequence":
-        """Adds a product; see `run`. Returns the sequence."""
+        """Adds a product.
+
+        Parameters
+        ----------
+        plan, b, c, alpha, beta, bias, activation
+            See `run`.
+
+        Returns
+        -------
+        Sequence
+            Itself.
+        """
         _lib.check(_lib.sequence_add(self._handle, *_product(plan, b, c, alpha, beta, bias, activation)))
         self._keep.append((plan, b, c, bias))
         return self

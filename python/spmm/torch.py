@@ -13,7 +13,7 @@ from torch import nn
 from . import _lib
 from ._plan import Plan, prepare
 
-__all__ = ["Pattern", "SparseLinear", "mm", "sample", "softmax", "sparsify"]
+__all__ = ["Pattern", "SparseLinear", "magnitude", "mm", "n_of_m", "sample", "softmax", "sparsify", "vectors"]
 
 
 class Pattern:
@@ -49,7 +49,20 @@ class Pattern:
         return self
 
     def set(self, values: torch.Tensor, transpose: bool = False) -> Plan:
-        """Makes these the values of the matrix or its transpose, unless they are, and returns its plan."""
+        """Makes these the values of the matrix, unless they are.
+
+        Parameters
+        ----------
+        values : torch.Tensor
+            The nnz values of its entries, by rows.
+        transpose : bool
+            For the plan of the transpose.
+
+        Returns
+        -------
+        Plan
+            That multiplies with them.
+        """
         if transpose and self._back is None:
             self._back = self.plan.T
         plan = self._back if transpose else self.plan
@@ -65,12 +78,40 @@ class Pattern:
 
     def product(self, values: torch.Tensor, b: torch.Tensor, bias: Optional[torch.Tensor] = None,
                 transpose: bool = False) -> torch.Tensor:
-        """A·B with these values, or Aᵀ·B; B·Aᵀ or B·A by rows."""
+        """Computes A·B + bias, or by rows B·Aᵀ + bias, without gradients.
+
+        Parameters
+        ----------
+        values, b, bias
+            See `mm`.
+        transpose : bool
+            Aᵀ·B in place of A·B, and by rows B·A.
+
+        Returns
+        -------
+        torch.Tensor
+            C.
+        """
         plan = self.set(values, transpose)
         return plan._product(_lib.plan_enqueue, b, None, 1.0, 0.0, bias, None, None)
 
     def sampled(self, g: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """The entries of G·Bᵀ (by rows Gᵀ·B) where the pattern has some."""
+        """Computes the entries of G·Bᵀ, by rows Gᵀ·B, where the pattern has some.
+
+        Parameters
+        ----------
+        g : torch.Tensor
+            Of M×n elements; n×M by rows.
+        b : torch.Tensor
+            Of K×n elements; n×K by rows.
+        dtype : torch.dtype
+            The type of the results.
+
+        Returns
+        -------
+        torch.Tensor
+            A value for each entry, by rows.
+        """
         out = g.new_empty(self.plan.nnz, dtype=dtype)
         if self.by_rows:  # the plan's matrix is the transpose
             g, b = b.t(), g.t()
@@ -335,7 +376,6 @@ class SparseLinear(nn.Module):
         made = (v.device, v.dtype)
         if self._pattern is None or self._made != made:
             self._pattern, self._made = Pattern(self.weight(), rows=True, **self._options), made
-            self._pattern._set = (weakref.ref(v), v._version)
         return self._pattern
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -356,11 +396,25 @@ class SparseLinear(nn.Module):
         self._key = _register(self, (self.out_features, self.in_features), True)
 
     def extra_repr(self) -> str:
+        """What repr says of the layer."""
         return f"{self.in_features}, {self.out_features}, {self.values.numel()} entries, bias={self.bias is not None}"
 
 
 def magnitude(weight: torch.Tensor, sparsity: float) -> torch.Tensor:
-    """The mask that drops this share of the elements, the smallest."""
+    """The mask that drops the smallest elements.
+
+    Parameters
+    ----------
+    weight : torch.Tensor
+        W of out×in.
+    sparsity : float
+        The share of elements to drop.
+
+    Returns
+    -------
+    torch.Tensor
+        Of bool, True where an element stays.
+    """
     k = int(sparsity * weight.numel())
     mask = torch.ones(weight.numel(), dtype=torch.bool, device=weight.device)
     if k:
@@ -369,7 +423,19 @@ def magnitude(weight: torch.Tensor, sparsity: float) -> torch.Tensor:
 
 
 def n_of_m(weight: torch.Tensor, n: int, m: int) -> torch.Tensor:
-    """The mask that keeps the n largest of each m elements of a row."""
+    """The mask that keeps the n largest of each m elements of a row.
+
+    Parameters
+    ----------
+    weight : torch.Tensor
+        W of out×in, where in is a multiple of m.
+    n, m : int
+
+    Returns
+    -------
+    torch.Tensor
+        Of bool, True where an element stays.
+    """
     if weight.shape[1] % m:
         raise ValueError(f"{n}:{m} of rows of {weight.shape[1]} elements: want a multiple of {m}")
     groups = weight.abs().float().reshape(weight.shape[0], -1, m)
@@ -379,7 +445,22 @@ def n_of_m(weight: torch.Tensor, n: int, m: int) -> torch.Tensor:
 
 
 def vectors(weight: torch.Tensor, sparsity: float, length: int = 8) -> torch.Tensor:
-    """The mask that drops this share of the column vectors of some rows, those with the smallest sums of squares."""
+    """The mask that drops the column vectors of some rows that have the smallest sums of squares.
+
+    Parameters
+    ----------
+    weight : torch.Tensor
+        W of out×in, where out is a multiple of length.
+    sparsity : float
+        The share of vectors to drop.
+    length : int
+        Rows of a vector.
+
+    Returns
+    -------
+    torch.Tensor
+        Of bool, True where an element stays.
+    """
     if weight.shape[0] % length:
         raise ValueError(f"vectors of {length} rows in {weight.shape[0]}: want a multiple")
     norms = weight.float().pow(2).reshape(-1, length, weight.shape[1]).sum(1)
@@ -387,7 +468,7 @@ def vectors(weight: torch.Tensor, sparsity: float, length: int = 8) -> torch.Ten
 
 
 def sparsify(model: nn.Module, sparsity: Union[float, str, Callable] = 0.5, *, vector: int = 0,
-             skip: Callable[[str, nn.Linear], bool] = lambda name, layer: False, **options: Any) -> nn.Module:
+             skip: Optional[Callable[[str, nn.Linear], bool]] = None, **options: Any) -> nn.Module:
     """Prunes the linear layers of a network, and replaces each by a `SparseLinear`.
 
     Parameters
@@ -399,7 +480,7 @@ def sparsify(model: nn.Module, sparsity: Union[float, str, Callable] = 0.5, *, v
         name and weight that returns the mask of what stays.
     vector : int
         Drops whole column vectors of that many rows.
-    skip : callable
+    skip : callable, optional
         Tells of a layer's name and module whether it stays as it is.
     **options
         As for `spmm.prepare`.
@@ -410,7 +491,7 @@ def sparsify(model: nn.Module, sparsity: Union[float, str, Callable] = 0.5, *, v
         The model.
     """
     for name, layer in [x for x in model.named_modules() if type(x[1]) is nn.Linear]:
-        if skip(name, layer):
+        if skip is not None and skip(name, layer):
             continue
         w = layer.weight.detach()
         if callable(sparsity):

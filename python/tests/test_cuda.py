@@ -238,3 +238,14 @@ def test_refusals():
     with pytest.raises(ValueError, match="A on .*cpu"):
         spmm.prepare(a, "cpu") @ torch.ones(200, 2, device="cuda")
     assert far(plan @ torch.ones(200, 2), a.to_dense().cpu() @ torch.ones(200, 2)) < 1e-5
+
+
+@pytest.mark.parametrize("make", ["csr_matrix", "csc_matrix", "coo_matrix"])
+def test_cupy(make):
+    """A, B and C of CuPy; csr and csc are taken where they lie."""
+    cupy, sparse = (pytest.importorskip(name) for name in ("cupy", "cupyx.scipy.sparse"))
+    dense = cupy.asarray((torch.rand(300, 200) * (torch.rand(300, 200) < 0.1)).cuda())
+    plan = spmm.prepare(getattr(sparse, make)(sparse.csr_matrix(dense)), "cuda:0")
+    b = cupy.random.random((200, 9), dtype="float32")
+    c = plan @ b
+    assert isinstance(c, cupy.ndarray) and float(abs(c - dense @ b).max()) < 1e-4

@@ -1,7 +1,5 @@
 """Products against SciPy, on the CPU."""
 
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -279,83 +277,45 @@ def test_cancel():
             plan @ b
 
 
-def child(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize("split", ["auto", "columns", "rows"])
+@pytest.mark.parametrize("place", [None, "everywhere", "columns", "rows", 0, 1])
+def test_group(split, place):
+    """Two devices share a product, in the bits of one."""
+    a, b = random(300, 200), rng.random((200, 9)).astype(np.float32)
+    group = spmm.Group([spmm.Device("cpu"), spmm.Device("cpu")])
+    assert group.info["devices"] == 2 and len(group.devices) == 2 and "1 more" in repr(group)
+    plan, alone = (spmm.prepare(a, d, format="csr", split=split, from_=place) if d is group else
+                   spmm.prepare(a, d, format="csr") for d in (group, "cpu"))
+    assert np.array_equal(plan @ b, alone @ b)
+    plan.set_values(2 * a.data)
+    assert np.abs(plan @ b - 2 * (a @ b)).max() < 1e-4
+    assert np.abs(plan.T @ np.ones((300, 2), np.float32) - 2 * (a.T @ np.ones((300, 2)))).max() < 1e-3
+    group.close()
+    with pytest.raises(spmm.Closed):
+        plan @ b
+    with pytest.raises(spmm.Closed):
+        spmm.prepare(a, group.devices[1])
 
 
-def test_fork():
-    r = child("""
-import os, numpy, spmm
-d = spmm.open("cpu")
-if os.fork() == 0:
-    try:
-        spmm.prepare(numpy.eye(3), d)
-    except spmm.Error as e:
-        os._exit(7 if "forked" in str(e) else 1)
-    os._exit(2)
-assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
-print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
-""")
-    assert r.stdout == "3.0\n", r.stderr
+def test_group_of_a_list():
+    group = spmm.Device("cpu,cpu")
+    a = random(40, 40)
+    b, c = (spmm.Tensor(group, (40, 3)) for _ in range(2))
+    value = rng.random((40, 3)).astype(np.float32)
+    b.write(value)
+    spmm.run(spmm.prepare(a, group), b, c)
+    assert np.abs(c.read() - a @ value).max() < 1e-5
+    group.close()
 
 
-def test_keyboard_interrupt_of_prepare():
-    r = child("""
-import os, signal, threading, numpy, scipy.sparse, spmm
-n, k = 20000, 200
-idx, ptr = numpy.tile(numpy.arange(k, dtype="int32") * 100, n), numpy.arange(n + 1) * k
-a = scipy.sparse.csr_matrix((numpy.ones(n * k, "float32"), idx, ptr), (n, n))
-d = spmm.open("cpu")
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    while True:
-        spmm.prepare(a, d, tune=True, n=256)
-except KeyboardInterrupt:
-    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum())
-""")
-    assert r.stdout == "3.0\n", r.stderr
-
-
-def test_set_cuda_library():
-    r = child("""
-import spmm
-spmm.set_cuda_library("/no/libcuda.so")
-try:
-    spmm.open("cuda")
-except spmm.Unavailable as e:
-    print("/no/libcuda.so" in str(e))
-""")
-    assert r.stdout == "True\n", r.stderr
-
-
-def test_faulthandler():
-    """Enabled after the library was loaded: the library's faults are errors, others print where Python was."""
-    r = child("""
-import ctypes, faulthandler, numpy, spmm
-from spmm import _lib
-d = spmm.open("cpu")
-faulthandler.enable()
-a = _lib.CSR(rows=1, cols=1, nnz=1, row_ptr=16, col_idx=16, values=16, row_ptr_type=_lib.I64, col_idx_type=_lib.I32,
-             type=_lib.F32)
-try:
-    _lib.check(_lib.plan_csr(d.handle, ctypes.byref(a), None, ctypes.byref(ctypes.c_uint64())))
-except spmm.Error as e:
-    print((spmm.prepare(numpy.eye(3), d) @ numpy.ones(3)).sum(), flush=True)
-ctypes.string_at(0)
-""")
-    assert r.stdout == "3.0\n", r.stderr
-    assert r.returncode == -11 and "Segmentation fault" in r.stderr and "string_at" in r.stderr
-
-
-def test_keyboard_interrupt():
-    r = child("""
-import os, signal, threading, numpy, spmm
-p = spmm.prepare(numpy.eye(300), "cpu")
-threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    while True:
-        p @ numpy.ones((300, 64))
-except KeyboardInterrupt:
-    print((p @ numpy.ones(300)).sum())
-""")
-    assert r.stdout == "300.0\n", r.stderr
+def test_groups_that_are_refused():
+    d = spmm.Device("cpu")
+    for error, words, f in (
+            (ValueError, "twice", lambda: spmm.Group([d, d])), (ValueError, "want 1 or more", lambda: spmm.Group([])),
+            (TypeError, "want devices", lambda: spmm.Group(["cpu"])),
+            (ValueError, "from 0 to 0", lambda: spmm.prepare(random(4, 4), d, from_=1)),
+            (ValueError, "from_='here'", lambda: spmm.prepare(random(4, 4), d, from_="here"))):
+        with pytest.raises(error, match=words):
+            f()
+    assert (spmm.prepare(random(4, 4), d) @ np.ones((4, 1), np.float32)).shape == (4, 1)
+    d.close()

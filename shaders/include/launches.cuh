@@ -4,5 +4,5 @@
 
 // launches_before waits until the launches before this one are done, and what they wrote can be read.
 __device__ __forceinline__ void launches_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-// launches_after lets the next launch begin where there is room. It must not be called before launches_before.
+// launches_after lets the next launch begin where there is room. See backend.Binary.Early for when it may be called.
 __device__ __forceinline__ void launches_after() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }

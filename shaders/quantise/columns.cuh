@@ -48,9 +48,14 @@ struct Seen {
         u32 m = 2 * x + STEP;
         most = max(most, m), least = min(least, m);
     }
+    // range returns 512 + E, or 0, and WILD. A normal number that exceeds 2039/1024 carries into its exponent.
     __device__ __forceinline__ u32 range() const {
-        return (range_of((most - STEP) / 2) & 0x3ffu) | (least < STEP ? WILD : 0);
+        u32 m = (most - STEP) / 2, up = 0xffffffu - (2039u << 13);
+        u32 e = m >= 0x800000u ? ((m + up) >> 23) + 385 : range_of(m) & 0x3ffu;
+        return e | (least < STEP ? WILD : 0);
     }
+    // join returns the range of two sets of elements together: their 16-bit halves do not meet.
+    static __device__ __forceinline__ u32 join(u32 r, u32 s) { return __vmaxu2(r, s); }
 };
 
 // SeenAll is what a whole range needs: the largest magnitude of any element, and of the finite ones, and the lowest bit
@@ -71,6 +76,7 @@ struct SeenAll {
         u32 r = any >= 0x7f800000u ? WILD : 0;
         return largest == 0 ? r : r | join(range_of(largest), range_of(lowest + 1));
     }
+    static __device__ __forceinline__ u32 join(u32 r, u32 s) { return ::join(r, s); }
 };
 
 // write writes C words.
@@ -89,17 +95,17 @@ template <int C> __device__ __forceinline__ void read(u32 (&r)[C], const u32 *fr
 }
 
 // join_lanes joins what the lanes of the same C columns found, for all of them. C·across is at most 128.
-template <int C> __device__ __forceinline__ void join_lanes(u32 (&r)[C], u32 lane, u32 across) {
+template <class S, int C> __device__ __forceinline__ void join_lanes(u32 (&r)[C], u32 lane, u32 across) {
     __shared__ __align__(16) u32 found[WARPS][128];
     for (u32 d = across; d < 32; d *= 2)
 #pragma unroll
-        for (int t = 0; t < C; t++) r[t] = join(r[t], __shfl_xor_sync(ALL, r[t], d));
+        for (int t = 0; t < C; t++) r[t] = S::join(r[t], __shfl_xor_sync(ALL, r[t], d));
     if (threadIdx.x % 32 < across) write(found[threadIdx.x / 32] + C * lane, r);
     __syncthreads();
     u32 column = threadIdx.x, x = 0; // a column for each thread
     if (column < C * across)
 #pragma unroll
-        for (int w = 0; w < WARPS; w++) x = join(x, found[w][column]);
+        for (int w = 0; w < WARPS; w++) x = S::join(x, found[w][column]);
     if (column < C * across) found[0][column] = x;
     __syncthreads();
     read(r, found[0] + C * lane);
@@ -121,7 +127,7 @@ template <class S, int ELEM, int C>
 __device__ __forceinline__ void find(u32 (&r)[C], const u32 *b, const Place &at, const Params &p) {
     S seen[C];
     if (at.j < p.ldq) {
-#pragma unroll 4
+#pragma unroll 8
         for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
             Some<ELEM, C> x;
             x.load(b, k, at.j, p.ldb);
@@ -131,7 +137,7 @@ __device__ __forceinline__ void find(u32 (&r)[C], const u32 *b, const Place &at,
     }
 #pragma unroll
     for (int t = 0; t < C; t++) r[t] = at.j + t < p.n ? seen[t].range() : 0;
-    join_lanes(r, at.lane, p.across);
+    join_lanes<S>(r, at.lane, p.across);
 }
 
 // digits returns q as balanced digits, a byte each, the lowest first.

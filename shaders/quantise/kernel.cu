@@ -1,5 +1,6 @@
 // Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phases 0 and 4 find ranges of parts of columns,
-// phases 1 to 3 join them and quantise: to integers, to digits, to digits in the order of fragments.
+// phases 1 to 3 join them and quantise: to integers, to digits, to digits in the order of fragments. Phase 6 finds the
+// ranges of whole columns, which phase 5 sets to those of columns without elements.
 // Tile: a CTA has a tile of rows and columns of B.
 // Data movement: straight through registers; ranges of a tile meet in shared memory.
 // Bound by: memory bandwidth.
@@ -15,14 +16,46 @@ __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     place[2] = __byte_perm(a, b, 0x5410), place[3] = __byte_perm(a, b, 0x7632);
 }
 
-// scan is phase 0. S is Seen or SeenAll.
+// Phase 1, 2 or 3 comes right after phase 0 or 4, and before it waits it reads what that reads so, B: they begin
+// together. Phases 5 and 6 do so, too.
+
+// scan is phase 0. S is Seen, or SeenAll where no other phase follows.
 template <class S, int ELEM> __device__ __forceinline__ void scan(const u32 *__restrict__ b, u32 *q, const Params &p) {
     Place at = place<4>(p);
     u32 r[4];
+    if (p.bits != 0) launches_after();
     find<S, ELEM>(r, b, at, p);
     launches_before();
-    launches_after();
+    if (p.bits == 0) launches_after();
     if (at.j < p.ldq && at.sub == 0) write(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j, r);
+}
+
+// clear is phase 5.
+__device__ __forceinline__ void clear(u32 *q, const Params &p) {
+    launches_after();
+    launches_before();
+    u32 j = blockIdx.y * LOCAL + threadIdx.x;
+    if (j < p.ldq) q[j] = 0;
+}
+
+// join_at joins a range without lowest bits with one in memory. The maximum of the two does so, unless just one is WILD.
+// It is WILD then, and the maximum with both together joins what is missing.
+__device__ __forceinline__ void join_at(u32 *q, u32 r) {
+    u32 before = atomicMax(q, r), both = Seen::join(before, r);
+    if (both != max(before, r)) atomicMax(q, both);
+}
+
+// scan_whole is phase 6.
+template <int ELEM> __device__ __forceinline__ void scan_whole(const u32 *__restrict__ b, u32 *q, const Params &p) {
+    Place at = place<4>(p);
+    u32 r[4];
+    find<Seen, ELEM>(r, b, at, p);
+    launches_before();
+    launches_after();
+    if (at.j >= p.ldq || at.sub != 0) return;
+#pragma unroll
+    for (int t = 0; t < 4; t++)
+        if (r[t] != 0) join_at(q + at.j + t, r[t]);
 }
 
 // joined waits for phase 0 and returns the ranges of the lane's columns.
@@ -37,9 +70,9 @@ template <int C> __device__ __forceinline__ void joined(u32 (&r)[C], u32 *q, con
         u32 x[C];
         read(x, q + (size_t)(c + 1) * p.ldq + at.j);
 #pragma unroll
-        for (int t = 0; t < C; t++) r[t] = join(r[t], x[t]);
+        for (int t = 0; t < C; t++) r[t] = Seen::join(r[t], x[t]);
     }
-    join_lanes(r, at.lane, p.across);
+    join_lanes<Seen>(r, at.lane, p.across);
     if (inside && at.sub == 0 && blockIdx.x == 0) write(q + at.j, r);
 }
 
@@ -54,7 +87,11 @@ template <int BITS, int C> struct Columns {
             if (BITS == 47) l[t] = unit(range[t], p.bits);
             else factors(range[t], p.bits, scale[t], more[t]);
     }
-    __device__ __forceinline__ int whole(u32 x, int t) const { return ::whole(x, scale[t], more[t]); }
+    // whole returns the integer of a finite element. At p = 15 adding 3·2^22 rounds it, to the last bits of an f32.
+    __device__ __forceinline__ int whole(u32 x, int t) const {
+        float y = __uint_as_float(x) * scale[t];
+        return BITS == 15 ? __float_as_int(__fmaf_rn(y, more[t], 12582912.0f)) : __float2int_rn(y * more[t]);
+    }
 };
 
 // put stores a row's integers: phase 1. BITS is 15, 31 (for 23, too) or 47.
@@ -114,6 +151,10 @@ template <int BITS, int ELEM, int C>
 __device__ __forceinline__ void convert(Rows<ELEM, C> &loaded, const u32 *b, u32 *rows, const u32 (&range)[C],
                                         const Place &at, const Params &p) {
     Columns<BITS, C> columns(range, p);
+    u32 wild = 0;
+#pragma unroll
+    for (int t = 0; t < C; t++) wild |= range[t] & WILD;
+    bool special = wild != 0 || at.j + C > p.n;
 #pragma unroll 1
     for (u32 k = at.begin + at.sub; k < at.end; k += loaded.AHEAD * at.subs) {
         if (k != at.begin + at.sub) loaded.load(b, k, at, p);
@@ -122,7 +163,10 @@ __device__ __forceinline__ void convert(Rows<ELEM, C> &loaded, const u32 *b, u32
             u32 row = k + i * at.subs, x[C];
             if (row >= at.end) break;
 #pragma unroll
-            for (int t = 0; t < C; t++) x[t] = at.j + t < p.n ? loaded.of[i].bits(t) : 0;
+            for (int t = 0; t < C; t++) x[t] = loaded.of[i].bits(t);
+            if (special)
+#pragma unroll
+                for (int t = 0; t < C; t++) x[t] = at.j + t < p.n && finite(x[t]) ? x[t] : 0;
             put<BITS>(rows, row, x, columns, at, p);
         }
     }
@@ -168,14 +212,14 @@ template <int ELEM> __device__ __forceinline__ void to_fragments(const u32 *__re
     u32 r = 0;
 #pragma unroll 4
     for (u32 c = threadIdx.x / 8; c < p.chunks; c += LOCAL / 8)
-        r = join(r, q[(size_t)(c + 1) * p.ldq + first + lane % 8]);
-    r = join(r, __shfl_xor_sync(ALL, r, 8));
-    r = join(r, __shfl_xor_sync(ALL, r, 16));
+        r = Seen::join(r, q[(size_t)(c + 1) * p.ldq + first + lane % 8]);
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 8));
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 16));
     if (lane < 8) found[warp][lane] = r;
     __syncthreads();
     r = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) r = join(r, found[w][lane / 4]);
+    for (int w = 0; w < WARPS; w++) r = Seen::join(r, found[w][lane / 4]);
     if (blockIdx.x == 0 && warp == 0 && lane % 4 == 0) q[j] = r;
     if (tile >= tiles) return;
     u32 places = (p.bits + 1) / 8;
@@ -217,20 +261,20 @@ template <int ELEM> __device__ __forceinline__ void scan_columns(const u32 *__re
     __shared__ u32 found[WARPS][8];
     u32 lane = threadIdx.x % 32, j = 8 * blockIdx.y + lane % 8, begin = blockIdx.x * p.rows,
         end = min(begin + p.rows, p.k);
+    launches_after();
     Seen seen;
     if (j < p.n)
 #pragma unroll 4
         for (u32 k = begin + threadIdx.x / 8; k < end; k += LOCAL / 8) seen.see(load1<ELEM>(b, (size_t)k * p.ldb + j));
     u32 r = seen.range();
-    r = join(r, __shfl_xor_sync(ALL, r, 8));
-    r = join(r, __shfl_xor_sync(ALL, r, 16));
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 8));
+    r = Seen::join(r, __shfl_xor_sync(ALL, r, 16));
     if (lane < 8) found[threadIdx.x / 32][lane] = r;
     __syncthreads();
     launches_before();
-    launches_after();
     if (threadIdx.x >= 8) return;
 #pragma unroll
-    for (int w = 1; w < WARPS; w++) r = join(r, found[w][lane]);
+    for (int w = 1; w < WARPS; w++) r = Seen::join(r, found[w][lane]);
     q[(size_t)(blockIdx.x + 1) * p.ldq + j] = r;
 }
 
@@ -239,13 +283,15 @@ template <int ELEM> __device__ __forceinline__ void phase(const u32 *b, u32 *q, 
     else if (p.phase == 2) join_and_convert<ELEM, 8>(b, q, p);
     else if (p.phase == 3) to_fragments<ELEM>(b, q, p);
     else if (p.phase == 4) scan_columns<ELEM>(b, q, p);
+    else if (p.phase == 6) scan_whole<ELEM>(b, q, p);
     else if (p.bits == 0) scan<SeenAll, ELEM>(b, q, p);
     else scan<Seen, ELEM>(b, q, p);
 }
 
 extern "C" __global__ void __launch_bounds__(LOCAL, 1024 / LOCAL) // 64 registers
     quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
-    if (p.elem == F32) phase<F32>(b, q, p);
+    if (p.phase == 5) clear(q, p);
+    else if (p.elem == F32) phase<F32>(b, q, p);
     else if (p.elem == F16) phase<F16>(b, q, p);
     else phase<BF16>(b, q, p);
 }

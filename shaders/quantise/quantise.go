@@ -33,6 +33,8 @@
 //	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan four slices of 32 rows, which have
 //	                 the rows' bytes of each column in their order
 //
+// or, for kernels on CUDA that quantise elements of B as they read them (Layout.Ranges), there are ranges alone.
+//
 // Columns N to ldq, and rows of fragments and residues from K on, are zeros. Elements that are not finite are zeros too;
 // their columns' ranges tell.
 //
@@ -40,7 +42,8 @@
 //
 // Two phases, each a launch: 0 (for fragments 4) finds the parts' ranges, a workgroup for each tile of rows and columns;
 // 1 joins them and quantises, or does phase 2, to digits, or 3, to fragments, or residues.comp. On CUDA residues.cu does
-// both. There are no atomics, though here order would not matter. On CUDA from compute capability 9.0 on launches overlap.
+// both. For ranges alone phase 6 joins those of parts in memory, by atomic maxima, whose order does not matter, after
+// phase 5 has set them to zero. On CUDA from compute capability 9.0 on launches overlap.
 package quantise
 
 import (
@@ -152,12 +155,15 @@ type Layout struct {
 	Planes int  // if positive: bytes of an element, in planes, which are residues unless Digits
 	// Fragments: digits of 8 bits are in the order of fragments.
 	Fragments bool
+	Ranges    bool // there are ranges alone
 }
 
 // chunkRows and maxChunks bound the parts of a column.
 const (
 	chunkRows = 64
 	maxChunks = 128
+	// wholeChunks bounds the parts where no workgroup reads the ranges of all.
+	wholeChunks = 256
 )
 
 // NewLayout returns the layout of the result for p.
@@ -183,6 +189,11 @@ func NewFragments(k, n int, p rfx.P) Layout {
 	return l
 }
 
+// NewRanges is NewLayout for ranges alone.
+func NewRanges(k, n int, p rfx.P) Layout {
+	return Layout{K: k, N: n, LD: (n + 7) &^ 7, P: p, Ranges: true}
+}
+
 // NewPlanes is NewLayout for bytes in planes: residues modulo the first of rfx.Moduli, or digits.
 func NewPlanes(k, n int, p rfx.P, planes int, digits bool) Layout {
 	l := NewLayout(k, n, p)
@@ -202,6 +213,8 @@ func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 // Row returns the words of a row; of fragments and residues, those that its elements take.
 func (l Layout) Row() int {
 	switch {
+	case l.Ranges:
+		return 0
 	case l.Planes > 0:
 		return l.LD / 4 * l.Planes
 	case l.Digits:
@@ -236,6 +249,13 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 		return spec.Launch{Passes: []spec.Pass{l.planes(residues, residuesCTAs, t, ldb)}}, nil
 	}
 	v = l.sized(v)
+	if l.Ranges {
+		zero := l.pass(v, t, ldb, params{phase: 5, rows: uint32(max(1, l.K))})
+		zero.Groups[1] = uint32(spec.Ceil(l.LD, int(v.Local[0])))
+		rows := max(chunkRows, spec.Ceil(l.K, wholeChunks))
+		scan := l.pass(v, t, ldb, params{phase: 6, bits: uint32(l.P), rows: uint32(rows)})
+		return spec.Launch{Passes: []spec.Pass{zero, scan}}, nil
+	}
 	ranges := l.pass(v, t, ldb, params{phase: 0, bits: uint32(l.P), rows: uint32(l.chunk() * l.together(v))})
 	values := params{phase: 1, bits: uint32(l.P), rows: uint32(rowsOf(l, leastRows(v, l)))}
 	switch {
@@ -276,7 +296,7 @@ func (l Layout) pass(v *spec.Variant, t dtype.Type, ldb int, p params) spec.Pass
 	switch {
 	case p.phase == 2:
 		lane, most = 8, 16
-	case p.phase > 2:
+	case p.phase == 3 || p.phase == 4:
 		lane, most = 8, 1
 	case v.Code == backend.CodePTX:
 		lane = 4
@@ -346,7 +366,7 @@ func leastRows(v *spec.Variant, l Layout) int {
 	case v.Code == backend.CodeGo:
 		return max(least, 8*l.Chunks, groupElements/max(1, l.LD))
 	case v == wide:
-		return max(least, spec.Ceil(l.K, max(1, most*128/max(1, l.LD))))
+		return max(least/2, spec.Ceil(l.K, max(1, most*128/max(1, l.LD))))
 	}
 	return least
 }
@@ -357,6 +377,7 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 	}
 	switch {
 	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFragments(l.K, l.N, l.P) &&
+		l != NewRanges(l.K, l.N, l.P) &&
 		(l.Planes <= 0 || l.Planes > most || l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
 	case l.Planes > 0 && l.Digits && l.Planes != 2:
@@ -369,6 +390,8 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		return fmt.Errorf("bytes in planes of %d columns: %w", l.N, backend.ErrUnsupported)
 	case l.Fragments && (v.Const("FRAGMENTS") == 0 || l.LD/8 > 65535):
 		return fmt.Errorf("fragments of %d columns on a device that runs %v: %w", l.N, v.Code, backend.ErrUnsupported)
+	case l.Ranges && v.Const("FRAGMENTS") == 0:
+		return fmt.Errorf("ranges alone on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

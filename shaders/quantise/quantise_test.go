@@ -113,6 +113,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	}
 	if v.Const("FRAGMENTS") > 0 {
 		check(t, dev, v, quantise.NewFragments(k, n, p), b)
+		check(t, dev, v, quantise.NewRanges(k, n, p), b)
 	}
 	if c := dev.Caps().Code; c == backend.CodePTX || c == backend.CodeSPIRV {
 		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
@@ -175,6 +176,14 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 		if got := rfx.Range(words[j]); withoutLowest(v, got) != withoutLowest(v, want) {
 			t.Fatalf("p=%d %v: range of column %d is %x, want %x", p, formats.TypeOf[T](), j, uint32(got), uint32(want))
 		}
+	}
+	if l.Ranges {
+		for j := n; j < l.LD; j++ {
+			if words[j] != 0 {
+				t.Fatalf("p=%d %v: range of column %d, which there is not, is %x, want 0", p, formats.TypeOf[T](), j, words[j])
+			}
+		}
+		return
 	}
 	if l.Planes > 0 {
 		checkPlanes(t, l, v.Code == backend.CodeSPIRV, q[4*l.First():], b, cols)
@@ -307,6 +316,11 @@ func TestLaunchRefuses(t *testing.T) {
 			}
 			_, err := quantise.Launch(v, c.l, c.t, c.ldb)
 			shadertest.Refused(t, v.Name+", "+name, err, c.unsupported)
+		}
+		if _, err := quantise.Launch(v, quantise.NewRanges(10, 5, rfx.P23), dtype.F32, 8); v.Const("FRAGMENTS") == 0 {
+			shadertest.Refused(t, v.Name+", ranges alone", err, true)
+		} else if err != nil {
+			t.Errorf("%s: %v", v.Name, err)
 		}
 	}
 }

@@ -66,7 +66,7 @@ __device__ __forceinline__ u32 join_cluster(u32 r, u32 column) {
     __syncthreads();
     if (threadIdx.x < COLS) {
 #pragma unroll
-        for (int i = 0; i < LOCAL / COLS; i++) r = join(r, found[i][column]);
+        for (int i = 0; i < LOCAL / COLS; i++) r = Seen::join(r, found[i][column]);
         mine[column] = r;
     }
     cluster_sync();
@@ -76,7 +76,7 @@ __device__ __forceinline__ u32 join_cluster(u32 r, u32 column) {
     __syncthreads();
     r = 0;
 #pragma unroll
-    for (int i = 0; i < CLUSTER; i++) r = join(r, all[i][column]);
+    for (int i = 0; i < CLUSTER; i++) r = Seen::join(r, all[i][column]);
     return r;
 }
 
@@ -90,7 +90,7 @@ template <bool WIDE> __device__ __forceinline__ Digits quantised(u32 x, int l, f
 // origin, a multiple of 256·m. So one multiply-add in f32 finds the quotient by m and rounds it to an integer, which
 // the sum WHOLE + quotient is. The residue is computed modulo 256, where the origin and WHOLE are zero.
 #define TWO23 0x800000u
-#define WHOLE 0xc00000u // a multiple of 256 in the middle of f32 numbers whose last bit is 1
+#define WHOLE 0xc00000u
 __host__ __device__ constexpr u32 quotient_of_origin(u32 m) { return (WHOLE / m + 128) / 256 * 256; }
 
 // near returns whether residues of any digits fit a byte: the remainder is half of m at most, and as far off as the
@@ -120,8 +120,8 @@ static_assert(modulus(0) == 256 && all_near(), "residues fit a byte");
 struct Modulus {
     u32 lo, hi; // weights of the digits
     u32 origin; // as bits of an f32
-    float reciprocal, whole; // whole: what makes the quotient WHOLE and what it is of the digits' sum
-    u32 minus; // m
+    float reciprocal, whole; // of m; WHOLE less the origin's quotient
+    u32 minus; // -m
 };
 struct Table {
     Modulus of[MOST_MODULI];

@@ -14,7 +14,7 @@ const MostStripColumns = mostStrip
 // PackWith is Encode with the rows, or panels, in segments of longest entries, or vectors; strips have none.
 func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Packed, error) {
 	switch kind(v) {
-	case Rows:
+	case Rows, Direct:
 		return pack(a, v, longest), nil
 	case InStrips:
 		return packStrips(a, v)

@@ -13,6 +13,11 @@ var (
 		Summary: "integer sums of fixed-point products; rows are divided among lanes as in csr/rows",
 		When:    "Reproducible mode: sparse matrices without structure, and devices without 8-bit matrix units.",
 	}
+	directKind = &spec.Kind{
+		Name:    "direct",
+		Summary: "as rows, but elements of B in f32 become integers as they are read",
+		When:    "Reproducible mode: graphs, whose rows of B are read few times, on CUDA from compute capability 9.0 on.",
+	}
 	panelsKind = &spec.Kind{
 		Name:    "panels",
 		Summary: "8-bit digits of row panels by integer MMA",
@@ -74,7 +79,7 @@ func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
 func Products(v *spec.Variant, k int) int64 {
 	p := PrecisionOf(v)
 	switch kind(v) {
-	case Rows:
+	case Rows, Direct:
 		return 1
 	case Residues, SparseResidues:
 		if !inDigits(p) {

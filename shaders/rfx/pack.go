@@ -13,7 +13,7 @@ import (
 //
 //	rows     2 words of each: its first entry and its range; then the number of entries and 0
 //	segments 2 words of each: its first entry and last + 1; for variants with teams 4 words: the row too, and the
-//	         segment's row of part, spec.NoSlot if it is a whole row
+//	         segment's row of part, spec.NoSlot if it is a whole row; then likewise the rows of middle length
 //	sums     3 words of each row in segments: itself, its first row of part and last + 1
 //	columns  of the entries, see appendColumns
 //
@@ -24,8 +24,9 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) *spe
 	rows := rowWords(a.RowPtr, ranges)
 	split, heavy := spec.SplitRows(a.RowPtr, longest)
 	if hasTeams(v) {
-		long := min(longest, spec.LongRow(a.Rows, a.NNZ()))
-		split, heavy = spec.ShareRows(a.RowPtr, spec.Limits{Short: long, Middle: long, Long: long, Longest: longest})
+		l := spec.WarpLimits(a.Rows, a.NNZ())
+		split, heavy = spec.ShareRows(a.RowPtr, spec.Limits{Short: min(longest, l.Short), Middle: min(longest, l.Middle),
+			Long: min(longest, l.Long), Longest: longest})
 	}
 	words, columns := appendColumns(append(rows, heavy...), a.ColIdx)
 	e := &spec.Packed{

@@ -18,7 +18,8 @@
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
 // workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones. On CUDA from compute
-// capability 9.0 on a workgroup has a segment, shorter rows are segments too, and one that is a whole row goes to C.
+// capability 9.0 on a workgroup has a segment, shorter rows are segments too, and one that is a whole row goes to C. Rows
+// of middle length have a warp each. There are variants there (Direct) that read B in f32 with the ranges of its columns.
 //
 // The sum is rounded, and alpha and beta are applied, in integers (on CUDA the conversion of a 64-bit integer does it
 // where the result is a normal number, on the CPU that of a float64). Where a range tells that the row or
@@ -77,6 +78,7 @@ type params struct {
 	heavy       uint32
 	columns     uint32 // word of rows' columns of the entries
 	segments    uint32 // segments; of a strip
+	warps       uint32 // rows for a warp each
 	items       uint32 // of this phase: segments and rows, or rows in segments; strips
 	width       uint32 // of the grid in x
 	per         uint32 // items of one workgroup; blocks of a segment
@@ -117,15 +119,14 @@ func byRows() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
 		name := func(backend string) string { return fmt.Sprintf("%s_p%d", backend, p) }
-		bits := []spec.Const{spec.Define("BITS", uint32(p))}
+		bits := slices.Clip([]spec.Const{spec.Define("BITS", uint32(p))})
 		gpu := spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared}, Consts: bits}
 		web := gpu
 		web.Unit.Defines = wgsl(p)
-		vs = append(vs, sizes{p: p, teams: true}.sized(spec.PTX(name("cuda90"), spec.Variant{
-			Entry: "rfx", Local: spec.Line(local), Overlaps: true, Need: spec.Need{Arch: 90},
-			Consts: slices.Concat(bits, []spec.Const{spec.Define("TEAMS", 1)}),
-			Unit:   spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
-		}), rowsKind, 0))
+		vs = append(vs, rows90(name("cuda90"), p, rowsKind, bits))
+		if p != rfx.P47 {
+			vs = append(vs, rows90(name("cuda90_direct"), p, directKind, append(bits, spec.Define("DIRECT", 1))))
+		}
 		for _, v := range []*spec.Variant{
 			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local), Consts: bits}),
 			spec.SPIRV(name("vulkan"), gpu), spec.WGSL(name("webgpu"), web),
@@ -137,13 +138,22 @@ func byRows() []*spec.Variant {
 	return vs
 }
 
-// Kind says how a matrix is encoded.
+// rows90 returns a variant of kernel.cu from compute capability 9.0 on.
+func rows90(name string, p rfx.P, kind *spec.Kind, consts []spec.Const) *spec.Variant {
+	return sizes{p: p, teams: true}.sized(spec.PTX(name, spec.Variant{
+		Entry: "rfx", Local: spec.Line(local), Overlaps: true, Need: spec.Need{Arch: 90},
+		Consts: append(slices.Clip(consts), spec.Define("TEAMS", 1)),
+		Unit:   spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
+	}), kind, 0)
+}
+
+// Kind says how a matrix is encoded, and B.
 type Kind int
 
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
 // residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
-// columns, for sparse warpgroup matrix instructions.
+// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32.
 const (
 	Rows Kind = iota
 	Panels
@@ -151,6 +161,7 @@ const (
 	InStrips
 	Residues
 	SparseResidues
+	Direct
 )
 
 // InPlanes tells whether a kind has bytes of every element, or of two of every four columns.
@@ -159,9 +170,10 @@ func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues }
 // kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
 // few columns; for residues, those that it has for many.
 var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
-	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format()}
+	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr"}
 
-var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues"}
+var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues",
+	"rows with B as it is"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -181,6 +193,8 @@ func kind(v *spec.Variant) Kind {
 	switch v.Kind {
 	case rowsKind:
 		return Rows
+	case directKind:
+		return Direct
 	case panelsKind:
 		return Panels
 	case stripsKind:
@@ -247,7 +261,7 @@ var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFo
 
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	switch kind(v) {
-	case Rows:
+	case Rows, Direct:
 		return pack(a, v, longestRow(a, v)), nil
 	case InStrips:
 		return packStrips(a, v)
@@ -264,6 +278,8 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 	switch p := PrecisionOf(v); kind(v) {
 	case Rows:
 		return quantise.NewLayout(k, n, p)
+	case Direct:
+		return quantise.NewRanges(k, n, p)
 	case InStrips:
 		return quantise.NewFragments(k, n, p)
 	case Residues, SparseResidues:
@@ -287,6 +303,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchResidues(v, e, p, q)
 	}
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Slots)*int64(q.LD)*16)}
+	var warps uint32
 	phase := func(v *spec.Variant, number, heavy, segments uint32, teams, items int64, s shape) error {
 		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
@@ -294,7 +311,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}
 		b := block(p, q, m)
 		b.heavy, b.segments, b.items, b.width, b.per = heavy, segments, uint32(items), groups[0], uint32(s.per)
-		b.longest, b.shape = m.Longest, s.packed(number, m.Type)
+		b.warps, b.longest, b.shape = warps, m.Longest, s.packed(number, m.Type)
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(b)})
 		return nil
 	}
@@ -305,7 +322,13 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		err = phase(v, 0, heavy, 0, 0, int64(m.Items), panelShape(v))
 		heavy, segments, second = heavy+m.Items*uint32(itemWords+m.V), 0, ofRows(v)
 	case hasTeams(v):
-		err = phase(v, 0, heavy, segments, int64(segments), int64(p.M), pickShape(v, e, p))
+		s := pickShape(v, e, p)
+		if warps = m.Warps; s.across == lanes { // a warp would take the entries of a long row four at a time
+			segments += m.Middle
+		} else {
+			warps += m.Middle
+		}
+		err = phase(v, 0, heavy, segments, int64(segments)+spec.Ceil(int64(warps), local/lanes), int64(p.M), s)
 	default:
 		err = phase(v, 0, heavy, segments, 0, int64(segments)+int64(p.M), pickShape(v, e, p))
 	}
@@ -349,6 +372,8 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
 	case p.LDB > 1<<28 || p.LDC > 1<<28:
 		return fmt.Errorf("leading dimensions %d and %d exceed 2²⁸: %w", p.LDB, p.LDC, backend.ErrUnsupported)
+	case kind(v) == Direct && m.Type != dtype.F32:
+		return fmt.Errorf("B of %v, which is not quantised before: %w", m.Type, backend.ErrUnsupported)
 	case p.Out != dtype.F32:
 		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
 	case p.Epilogue.Activation != spec.NoActivation && p.Epilogue.Activation != spec.ReLU:

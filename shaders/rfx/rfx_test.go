@@ -319,6 +319,9 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("BITS") != uint32(p) {
 			continue
 		}
+		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
+			continue
+		}
 		if v.Const("RING") > 0 && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
@@ -535,6 +538,13 @@ func TestLaunchRefuses(t *testing.T) {
 		e, err := kernel.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if v.Const("DIRECT") > 0 {
+			_, err := kernel.Format.Launch(v, e, good)
+			shadertest.Refused(t, v.Name+" with a B of f16", err, true)
+			if e, err = kernel.Format.Encode(formats.Convert[float32](a), v); err != nil {
+				t.Fatal(err)
+			}
 		}
 		shadertest.Refuses(t, kernel.Format, v, e,
 			shadertest.Refusal{Name: "f16", Change: func(p *spec.Problem) { p.Out = dtype.F16 }, Unsupported: true},

@@ -36,12 +36,19 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2
 	}
+	// Lane groups of one row help if they are idle otherwise, as in kernel csr.
+	fills := func(along int) bool {
+		return hasTeams(v) && across >= 8 && warps()*across*along > 2*waveLanes*max(1, p.Caps.Units)
+	}
 	along := 1
-	for along < lanes/across && along*8 <= average {
+	for along < lanes/across && along*8 <= average && !fills(2*along) {
 		along *= 2
 	}
 	return gpuShape(across, along)
 }
+
+// waveLanes is the number of lanes that a multiprocessor runs at the same time.
+const waveLanes = 1024
 
 // panelShape is the shape of phase 0 for panels: a warp has an item.
 func panelShape(v *spec.Variant) shape {

@@ -52,7 +52,8 @@ type config struct {
 }
 
 var (
-	native = &config{name: "native", flags: []string{"-tags=cuda"}}
+	// Position independent, as a C library is: `make test-package` builds that from what was compiled for these.
+	native = &config{name: "native", flags: []string{"-tags=cuda", "-buildmode=pie"}}
 	pure   = &config{name: "pure", env: []string{"CGO_ENABLED=0"}}
 	// A browser's tests are built with the flags of the page (cmd/spmmweb/build), whose packages are then compiled once.
 	wasm = &config{

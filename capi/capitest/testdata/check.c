@@ -130,6 +130,7 @@ static void matrices(spmm_device dev)
 	OK(spmm_plan_close(plan));
 	wide[1] += 1ll << 32;
 	CHECK(spmm_plan_csr(dev, &a, &o, &plan) == SPMM_INVALID && strstr(spmm_last_error(), "at most"));
+	wide[1] = 2;
 	a = matrix();
 	idx[0] = 2, idx[1] = 0; /* not sorted */
 	CHECK(spmm_plan_csr(dev, &a, NULL, &plan) == SPMM_INVALID);
@@ -168,11 +169,9 @@ static void matrices(spmm_device dev)
 	OK(spmm_plan_close(plan));
 }
 
-/* Several devices share a product. */
-static void split(void)
+/* The devices of a group share a product. */
+static void split(spmm_device two)
 {
-	spmm_device two;
-	OK(spmm_device_open("cpu,cpu", &two));
 	spmm_csr a = matrix();
 	float b[] = {1, 2, 10, 20, 100, 200}, c[4];
 	spmm_dense db = {b, 2, SPMM_F32, 0}, dc = {c, 2, SPMM_F32, 0};
@@ -190,6 +189,38 @@ static void split(void)
 	spmm_options o = {.from = SPMM_AT + 2};
 	CHECK(spmm_plan_csr(two, &a, &o, &(spmm_plan){0}) == SPMM_INVALID);
 	OK(spmm_device_close(two));
+}
+
+static void groups(void)
+{
+	spmm_device two, each[2], none = {0};
+	OK(spmm_device_open("cpu,cpu", &two));
+	split(two);
+	for (int i = 0; i < 2; i++)
+		OK(spmm_device_open("cpu", &each[i]));
+	CHECK(spmm_device_join(each, 0, &two) == SPMM_INVALID && strstr(spmm_last_error(), "want 1 or more"));
+	CHECK(spmm_device_join(NULL, 2, &two) == SPMM_INVALID);
+	CHECK(spmm_device_join(each, 2, NULL) == SPMM_INVALID);
+	CHECK(spmm_device_join((spmm_device[]){each[0], each[0]}, 2, &two) == SPMM_INVALID &&
+	      strstr(spmm_last_error(), "twice"));
+	CHECK(spmm_device_join((spmm_device[]){each[0], none}, 2, &two) == SPMM_CLOSED);
+	OK(spmm_device_join(each, 2, &two));
+	char buf[4096];
+	size_t size = sizeof buf;
+	OK(spmm_device_info(two, buf, &size));
+	CHECK(strstr(buf, "\"devices\":2"));
+	matrices(two);
+	matrices(each[1]);
+	spmm_csr a = matrix();
+	spmm_plan plan;
+	OK(spmm_plan_csr(two, &a, NULL, &plan));
+	float b[] = {1, 2, 3}, r[3];
+	spmm_dense d = {b, 1, SPMM_F32, 0};
+	spmm_sampled to = {.results = r, .type = SPMM_F32};
+	CHECK(spmm_plan_sample(plan, 1, &d, &d, &to) == SPMM_UNSUPPORTED && strstr(spmm_last_error(), "on one device"));
+	split(two);
+	CHECK(spmm_plan_csr(each[0], &a, NULL, &(spmm_plan){0}) == SPMM_CLOSED);
+	OK(spmm_device_close(each[0]));
 }
 
 static sigjmp_buf back;
@@ -251,7 +282,7 @@ int main(void)
 	OK(spmm_device_open("cpu", &dev));
 	products(dev);
 	matrices(dev);
-	split();
+	groups();
 	faults(dev);
 	in_child(dev);
 	spmm_cancel();
