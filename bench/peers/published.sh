@@ -8,12 +8,14 @@
 #   sputnik     google-research/sputnik        bbf5840ba5ef
 #   gespmm      hgyhungry/ge-spmm              f62f51169eb2
 #   flashsparse ParCIS/FlashSparse             168764612c1a
+#   macko       vlejd/macko_spmv               afa70330a4c1
+#   spinfer     xxyux/SpInfer                  ee689064cc04
 #
 # Patches that nvcc 13 needs go to copies in a temporary folder; the checkout stays as it is. Without a git folder
 # CHECKOUT is taken to be of that commit.
 set -euo pipefail
-[[ $# -ge 2 ]] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-name=$1 from=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
+[[ $# -ge 2 ]] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+name=$1 program=published.cu from=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 shift 2
 out=${OUT:-$here/../../bin/peers}
 work=$(mktemp -d)
@@ -24,7 +26,9 @@ rode) commit=f446e2980201 sources=(RoDe_SpMM utils) ;;
 sputnik) commit=bbf5840ba5ef sources=(sputnik) ;;
 gespmm) commit=f62f51169eb2 sources=(spmm_test.cu) ;;
 flashsparse) commit=168764612c1a sources=(FlashSparse) ;;
-*) echo "published.sh: no peer $name: want rode, sputnik, gespmm or flashsparse" >&2; exit 2 ;;
+macko) commit=afa70330a4c1 sources=(src/macko_spmv/cuda) program=weights.cu ;;
+spinfer) commit=ee689064cc04 sources=(csrc) program=weights.cu ;;
+*) echo "published.sh: no peer $name: want rode, sputnik, gespmm, flashsparse, macko or spinfer" >&2; exit 2 ;;
 esac
 if [[ -e $from/.git ]] && is=$(git -C "$from" rev-parse HEAD) && [[ $is != "$commit"* ]]; then
   echo "published.sh: $from is at $is, want $commit: git checkout $commit" >&2
@@ -56,6 +60,8 @@ flashsparse)
   sed -i '/#include <torch/d; s/at::Half/__half/g' "$work"/FlashSparse/SpMM/*/*.h "$work"/FlashSparse/SpMM/src/*.cu
   flags+=(-DFLASHSPARSE)
   ;;
+macko) flags+=(-DMACKO -I"$work/cuda") ;;
+spinfer) flags+=(-DSPINFER) ;;
 esac
 mkdir -p "$out"
-"${NVCC:-nvcc}" -O3 -std=c++17 -arch="${ARCH:-native}" -o "$out/$name" "$here/published.cu" "${flags[@]}" "$@"
+"${NVCC:-nvcc}" -O3 -std=c++17 -arch="${ARCH:-native}" -o "$out/$name" "$here/$program" "${flags[@]}" "$@"
