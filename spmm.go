@@ -47,7 +47,8 @@ func (p *Plan) matrix() many.Matrix {
 // from it: a *formats.CSC, or with Options.Transpose any format but CSR.
 //
 // When ctx ends, Prepare returns its error at once. The host may still read a until the array that it was packing is
-// complete, so that a must not be changed after that error, nor may memory that is not Go's be freed: see PrepareForeign.
+// complete, so that a must not be changed after that error, nor may memory that is not Go's be freed: see
+// PrepareForeign.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
 	w, err := work.Abandon(ctx, func() (*work.Work, error) { return o.resolve(a) }, nil)
 	if err != nil {

@@ -64,8 +64,8 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	return order
 }
 
-// probe returns about the share of active columns that another order leaves out at most: as the first panels do that are
-// filled with all rows to choose from, at several places of the matrix.
+// probe returns about the share of active columns that another order leaves out at most: as the first panels do that
+// are filled with all rows to choose from, at several places of the matrix.
 func probe(rowPtr []int64, colIdx []int32, cols int) float64 {
 	const rows = probePanels * PanelRows // of a place
 	o := newOrderer(rowPtr, colIdx, cols)

@@ -11,8 +11,8 @@
 	BCAST((VALSIZE*u)(SI))
 
 // Two registers of columns are multiplied one after the other. Where an element type has a faster way, it replaces
-// these three: MACPAIR adds the products with the columns at R8 + at to sums a and b, JOIN puts the sums of such a pair into
-// the order of the columns, and PREPARE sets the registers that both need.
+// these three: MACPAIR adds the products with the columns at R8 + at to sums a and b, JOIN puts the sums of such a pair
+// into the order of the columns, and PREPARE sets the registers that both need.
 #define MACPAIR(at, a, b) \
 	MAC((at)(R8), a); MAC((at+VB)(R8), b)
 #define JOIN(a, b)

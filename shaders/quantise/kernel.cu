@@ -38,8 +38,8 @@ __device__ __forceinline__ void clear(u32 *q, const Params &p) {
     if (j < p.ldq) q[j] = 0;
 }
 
-// join_at joins a range without lowest bits with one in memory. The maximum of the two does so, unless just one is WILD.
-// It is WILD then, and the maximum with both together joins what is missing.
+// join_at joins a range without lowest bits with one in memory. The maximum of the two does so, unless just one is
+// WILD. It is WILD then, and the maximum with both together joins what is missing.
 __device__ __forceinline__ void join_at(u32 *q, u32 r) {
     u32 before = atomicMax(q, r), both = Seen::join(before, r);
     if (both != max(before, r)) atomicMax(q, both);

@@ -71,8 +71,8 @@ typedef uint4 Columns; // four columns of a row of B
 typedef Quad Columns;
 #endif
 
-// fetch returns the lane's columns of a row of q or B, or anything. `first` is that of row 0, and rows are `pitch` bytes
-// apart. (The address is computed by name: the compiler would add its parts in four instructions.)
+// fetch returns the lane's columns of a row of q or B, or anything. `first` is that of row 0, and rows are `pitch`
+// bytes apart. (The address is computed by name: the compiler would add its parts in four instructions.)
 __device__ __forceinline__ Columns fetch(const char *first, u32 row, u32 pitch, bool in) {
     const char *at;
     asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(pitch), "l"(first));
@@ -104,7 +104,8 @@ struct Scales {
     float scale[4];
     bool tiny; // some scales would exceed 2^127
 
-    // exponent returns the binary logarithm of a column's scale; of one of zeros, whose scale may be any, more than 400.
+    // exponent returns the binary logarithm of a column's scale; of one of zeros, whose scale may be any, more than
+    // 400.
     static __device__ __forceinline__ u32 exponent(u32 range) { return 511 + BITS - (range & 0x3ffu); }
     static __device__ __forceinline__ bool is_tiny(u32 exponent) { return exponent - 128u < 256u; }
 
@@ -232,9 +233,10 @@ struct Args {
     i128 *part;
 };
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, counted from multiples
-// of four, so that columns and integers come in whole vectors. The first ones are fetched before launches_before, and
-// AHEAD the next four before the rows of these. Entries of the neighbouring rows count as zero times anything.
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, counted from
+// multiples of four, so that columns and integers come in whole vectors. The first ones are fetched before
+// launches_before, and AHEAD the next four before the rows of these. Entries of the neighbouring rows count as zero
+// times anything.
 __device__ __forceinline__ void entries(i64 (&sum)[SUMS][4], u32 begin, u32 end, u32 group, u32 along, u32 x,
                                         const Args &of, const Params &p) {
     const uint4 *__restrict__ colidx = (const uint4 *)(of.rows + p.columns);
@@ -363,9 +365,9 @@ __device__ __forceinline__ void store(u32 row, u32 ra, u32 col, const i128 (&sum
 }
 
 #if SUMS < 3
-// quick rounds a column's sum, in units of 2^scale, if the result is zero or a normal number; else it returns false. It is
-// sure to be one where scale is from -126 to 64, as the sum is less than 2^63; with two sums, to 48, as it is less than
-// 2^77.
+// quick rounds a column's sum, in units of 2^scale, if the result is zero or a normal number; else it returns false. It
+// is sure to be one where scale is from -126 to 64, as the sum is less than 2^63; with two sums, to 48, as it is less
+// than 2^77.
 __device__ __forceinline__ bool quick(u32 &y, const i64 (&sum)[SUMS][4], int j, int scale, bool sure) {
 #if SUMS == 1
     i64 m = sum[0][j];

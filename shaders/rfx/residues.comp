@@ -65,8 +65,8 @@ uint placeOf(uint n, const uint lines) {
     return t / (2 * lines) * 2 + t % 2;
 }
 
-// fetch returns chunk n of the invocation, of `lines` lines from `line` on, of a step that begins at `step`. Slices have
-// `all` lines; last is the last line that is there.
+// fetch returns chunk n of the invocation, of `lines` lines from `line` on, of a step that begins at `step`. Slices
+// have `all` lines; last is the last line that is there.
 uvec4 fetch(uvec2 step, uint n, const uint lines, uint all, uint line, uint last) {
     uint i = min(lineOf(n, lines), last - line), place = placeOf(n, lines);
     return Words4(at(step, line, SLICE)).v[(place / 2 * all + i) * 2 + place % 2];

@@ -18,8 +18,9 @@
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
 // workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones. On CUDA from compute
-// capability 9.0 on a workgroup has a segment, shorter rows are segments too, and one that is a whole row goes to C. Rows
-// of middle length have a warp each. There are variants there (Direct) that read B in f32 with the ranges of its columns.
+// capability 9.0 on a workgroup has a segment, shorter rows are segments too, and one that is a whole row goes to C.
+// Rows of middle length have a warp each. There are variants there (Direct) that read B in f32 with the ranges of its
+// columns.
 //
 // The sum is rounded, and alpha and beta are applied, in integers (on CUDA the conversion of a 64-bit integer does it
 // where the result is a normal number, on the CPU that of a float64). Where a range tells that the row or
