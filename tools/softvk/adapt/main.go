@@ -6,7 +6,7 @@
 // Starting the program through the loader would do nearly the same, but /proc/self/exe would then
 // be the loader, and a program that starts itself again (tests do) would fail.
 //
-// Exit status 4 says that PROGRAM needs no loader: it is static, or no ELF file for amd64.
+// Exit status 4 says that PROGRAM may run as it is: it needs no libraries, or is no ELF file for amd64.
 package main
 
 import (
@@ -48,7 +48,7 @@ func adaptFile(program, dst, loader, libs string) error {
 }
 
 var (
-	errStatic = errors.New("not a dynamically linked program for amd64")
+	errStatic = errors.New("not a program for amd64 that needs libraries")
 	errBroken = errors.New("broken ELF file")
 )
 
@@ -207,6 +207,7 @@ func parseDynamic(f []byte, h header) (d dynamic, err error) {
 	}
 	d = dynamic{off: p.Off, strtab: -1, strsz: -1, pathSlot: -1}
 	value := func(i int) uint64 { return le.Uint64(sec[i*dynSize+8:]) }
+	needs := false // a library
 	i, n := 0, len(sec)/dynSize
 	for ; i < n; i++ {
 		tag := elf.DynTag(le.Uint64(sec[i*dynSize:]))
@@ -214,6 +215,8 @@ func parseDynamic(f []byte, h header) (d dynamic, err error) {
 			break
 		}
 		switch tag {
+		case elf.DT_NEEDED:
+			needs = true
 		case elf.DT_STRTAB:
 			d.strtab = i
 		case elf.DT_STRSZ:
@@ -221,6 +224,9 @@ func parseDynamic(f []byte, h header) (d dynamic, err error) {
 		case elf.DT_RPATH, elf.DT_RUNPATH:
 			d.pathSlot = i
 		}
+	}
+	if !needs {
+		return d, errStatic
 	}
 	if d.strtab < 0 || d.strsz < 0 {
 		return d, errBroken

@@ -136,3 +136,20 @@ func TestDamaged(t *testing.T) {
 		_, _ = adapt(b, "/loader", "/libs")
 	})
 }
+
+// A position independent program of Go alone has a loader and needs no library.
+func TestAdaptNeedsLibraries(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	build := exec.Command("go", "build", "-buildvcs=false", "-buildmode=pie", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := adapt(text, "/loader", "/libs"); !errors.Is(err, errStatic) {
+		t.Errorf("%v, want %v", err, errStatic)
+	}
+}
