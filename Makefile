@@ -140,7 +140,7 @@ test-capi:
 # The Python package as it lies here, with a library of the flags of the native test binaries (tools/tests/table.go),
 # whose packages are compiled already where these were built. make test-python tests the wheel.
 test-package:
-	tools/needs python3-numpy python3-scipy python3-pytest
+	tools/needs python3-numpy python3-scipy python3-pytest python3-torch
 	$(GO) build -tags cuda -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
 		-o bin/tests/capi/$(CAPI_LIB) ./capi
 	SPMM_LIBRARY=$(CURDIR)/bin/tests/capi/$(CAPI_LIB) PYTHONPATH=$(CURDIR)/python PYTHONDONTWRITEBYTECODE=1 \
