@@ -16,6 +16,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -331,6 +332,12 @@ func (c Cost) or(x Cost) Cost {
 	c.Busy, c.Cut, c.Overlap = cmp.Or(c.Busy, x.Busy), cmp.Or(c.Cut, x.Cut), c.Overlap || x.Overlap
 	c.Streams = c.Streams || x.Streams
 	return c
+}
+
+// LaunchTime is what a launch takes that does nothing, behind another.
+func (m *DeviceModel) LaunchTime() time.Duration {
+	k, _ := m.kind()
+	return time.Duration(k.LaunchUS * float64(time.Microsecond))
 }
 
 // kind returns what all variants have in common, and where it was measured.

@@ -75,11 +75,24 @@ const mostEntries = 1 << 15
 
 // longestRow decides which rows are divided into segments: as in kernel csr, and those whose sums would overflow. The
 // CPU has few cores to keep busy.
-func longestRow[T formats.Value](a *formats.CSR[T], v *spec.Variant) int {
+func longestRow(rows int, nnz int64, v *spec.Variant) int {
 	const least = 1 << 13 // on the CPU
-	longest := spec.LongestRow(a.Rows, a.NNZ())
+	longest := spec.LongestRow(rows, nnz)
 	if v.Code == backend.CodeGo {
 		longest = max(longest, least)
 	}
 	return min(mostEntries, longest)
+}
+
+// InSegments tells whether a variant of rows divides some into segments, whose sums another launch adds up. rowPtr is
+// that of the matrix.
+func InSegments(rowPtr []int64, v *spec.Variant) bool {
+	rows := len(rowPtr) - 1
+	longest := int64(longestRow(rows, rowPtr[rows], v))
+	for r := range rows {
+		if rowPtr[r+1]-rowPtr[r] > longest {
+			return true
+		}
+	}
+	return false
 }

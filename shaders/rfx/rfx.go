@@ -263,7 +263,7 @@ var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFo
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	switch kind(v) {
 	case Rows, Direct:
-		return pack(a, v, longestRow(a, v)), nil
+		return pack(a, v, longestRow(a.Rows, a.NNZ(), v)), nil
 	case InStrips:
 		return packStrips(a, v)
 	case Residues:
