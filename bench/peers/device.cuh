@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono>
+
 #include "peer.hpp"
 #include "record.cuh"
 
@@ -44,4 +46,37 @@ inline double timed(Way &way, cudaStream_t stream, long times) {
     double us = way.repeated->time(times);
     if (us < 0) throw std::runtime_error("the device failed");
     return us;
+}
+
+// Clock measures preparation in microseconds.
+struct Clock {
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    double us() const {
+        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    }
+};
+
+// written returns the elements that a way writes to c; NaN shows what is not written.
+template <class T> std::vector<T> written(const Way &way, cudaStream_t stream, T *c, size_t count) {
+    std::vector<T> out(count);
+    CHECK(cudaMemsetAsync(c, 0xff, sizeof(T) * count, stream));
+    way.launch();
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(out.data(), c, sizeof(T) * count, cudaMemcpyDeviceToHost));
+    return out;
+}
+
+// servePublished serves a peer of published code, whose launches go to the stream that it makes.
+template <class P> int servePublished(cudaStream_t &stream, const std::string &name, const std::string &commit) {
+    try {
+        cudaDeviceProp device;
+        CHECK(cudaGetDeviceProperties(&device, 0));
+        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        P peer;
+        return serve(peer, name, name + " " + commit + " on " + device.name, "device");
+    } catch (const std::exception &e) {
+        fprintf(stderr, "peer %s: %s\n", name.c_str(), e.what());
+        return 1;
+    }
 }

@@ -27,14 +27,6 @@ struct Matrix {
 };
 using Operands = std::shared_ptr<Matrix>;
 
-// Clock measures preparation in microseconds.
-struct Clock {
-    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-    double us() const {
-        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-    }
-};
-
 #ifdef RODE
 // Gong, Zhu, Chen and others: A Row Decomposition-based Approach for Sparse Matrix Multiplication on GPUs, PPoPP 2024.
 #include "RoDeSpmm.h"
@@ -247,28 +239,10 @@ struct PublishedPeer : Peer {
     double run(size_t algorithm, long times) override { return timed(ways[algorithm], stream, times); }
 
     std::vector<float> output(size_t algorithm) override {
-        std::vector<float> out((size_t)operands->m * operands->n);
-        // NaN shows what is not written.
-        CHECK(cudaMemsetAsync(operands->out(), 0xff, sizeof(float) * out.size(), stream));
-        ways[algorithm].launch();
-        CHECK(cudaStreamSynchronize(stream));
-        CHECK(cudaGetLastError());
-        CHECK(cudaMemcpy(out.data(), operands->out(), sizeof(float) * out.size(), cudaMemcpyDeviceToHost));
-        return out;
+        return written(ways[algorithm], stream, operands->out(), (size_t)operands->m * operands->n);
     }
 
     void close() override { ways.clear(), operands.reset(); }
 };
 
-int main() {
-    try {
-        cudaDeviceProp device;
-        CHECK(cudaGetDeviceProperties(&device, 0));
-        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-        PublishedPeer peer;
-        return serve(peer, peerName, std::string(peerName) + " " COMMIT " on " + device.name, "device");
-    } catch (const std::exception &e) {
-        fprintf(stderr, "peer %s: %s\n", peerName, e.what());
-        return 1;
-    }
-}
+int main() { return servePublished<PublishedPeer>(stream, peerName, COMMIT); }

@@ -41,14 +41,6 @@ struct Matrix {
 };
 using Operands = std::shared_ptr<Matrix>;
 
-// Clock measures preparation in microseconds.
-struct Clock {
-    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-    double us() const {
-        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-    }
-};
-
 // taken copies an array that was allocated by malloc to the device, and frees it.
 template <class T> static Shared taken(T *array, size_t count) {
     auto on = std::make_shared<Memory>(array, count * sizeof(T));
@@ -127,13 +119,7 @@ struct WeightsPeer : Peer {
 
     std::vector<float> output(size_t algorithm) override {
         const size_t m = operands->m, n = operands->n;
-        std::vector<__half> half(m * n);
-        // NaN shows what is not written.
-        CHECK(cudaMemsetAsync(operands->out(), 0xff, sizeof(__half) * half.size(), stream));
-        ways[algorithm].launch();
-        CHECK(cudaStreamSynchronize(stream));
-        CHECK(cudaGetLastError());
-        CHECK(cudaMemcpy(half.data(), operands->out(), sizeof(__half) * half.size(), cudaMemcpyDeviceToHost));
+        const auto half = written(ways[algorithm], stream, operands->out(), m * n);
         std::vector<float> out(m * n);
         for (size_t i = 0; i < m; i++)
             for (size_t j = 0; j < n; j++) out[i * n + j] = half[j * m + i];
@@ -143,15 +129,4 @@ struct WeightsPeer : Peer {
     void close() override { ways.clear(), operands.reset(); }
 };
 
-int main() {
-    try {
-        cudaDeviceProp device;
-        CHECK(cudaGetDeviceProperties(&device, 0));
-        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-        WeightsPeer peer;
-        return serve(peer, peerName, std::string(peerName) + " " COMMIT " on " + device.name, "device");
-    } catch (const std::exception &e) {
-        fprintf(stderr, "peer %s: %s\n", peerName, e.what());
-        return 1;
-    }
-}
+int main() { return servePublished<WeightsPeer>(stream, peerName, COMMIT); }
