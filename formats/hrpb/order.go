@@ -47,10 +47,11 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	if natural <= int64(len(colIdx))/PanelRows { // each panel's rows are all alike
 		return nil
 	}
-	if rows > manyRows && len(colIdx) > manyEntries && probe(rowPtr, colIdx, cols) < probeGain {
+	o := newOrderer(rowPtr, colIdx, cols)
+	if rows > manyRows && len(colIdx) > manyEntries && o.probe() < probeGain {
 		return nil
 	}
-	order := bestOrder(rowPtr, colIdx, cols)
+	order := bestOrder(o)
 	if float64(activeCols(rowPtr, colIdx, cols, order, PanelRows)) > (1-orderGain)*float64(natural) {
 		return nil
 	}
@@ -64,37 +65,14 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	return order
 }
 
-// probe returns about the share of active columns that another order leaves out at most: as the first panels do that
-// are filled with all rows to choose from, at several places of the matrix.
-func probe(rowPtr []int64, colIdx []int32, cols int) float64 {
-	const rows = probePanels * PanelRows // of a place
-	o := newOrderer(rowPtr, colIdx, cols)
-	var natural, order []uint32
-	for i := range probeStarts {
-		o.next = (len(rowPtr) - 1) / probeStarts * i
-		for r := range rows {
-			natural = append(natural, uint32(o.next+r))
-		}
-		o.near = o.near[:0]
-		order = o.fill(order, rows)
-	}
-	perEntry := func(order []uint32) float64 {
-		var entries int64
-		for _, r := range order {
-			entries += rowPtr[r+1] - rowPtr[r]
-		}
-		return float64(activeCols(rowPtr, colIdx, cols, order, PanelRows)) / float64(max(1, entries))
-	}
-	return 1 - perEntry(order)/perEntry(natural)
-}
-
 // bestOrder returns the order by pairs, unless another leaves enough of its active columns out: the one that fills
 // panels one after the other or, of large matrices with few entries, by pairs of the most alike first. It is then the
 // one with the fewest.
-func bestOrder(rowPtr []int64, colIdx []int32, cols int) []uint32 {
+func bestOrder(o *orderer) []uint32 {
+	rowPtr, colIdx, cols := o.rowPtr, o.colIdx, len(o.inCol)
 	ways := []func() []uint32{
 		func() []uint32 { return pairRows(rowPtr, colIdx, cols, false) },
-		func() []uint32 { return newOrderer(rowPtr, colIdx, cols).order() },
+		o.order,
 	}
 	gain := smallGain
 	if len(rowPtr)-1 > nearRows {
@@ -106,9 +84,9 @@ func bestOrder(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	orders := make([][]uint32, len(ways))
 	par.Each(len(ways), 1, func(i int) { orders[i] = ways[i]() })
 	best, most := orders[0], (1-gain)*float64(activeCols(rowPtr, colIdx, cols, orders[0], PanelRows))
-	for _, o := range orders[1:] {
-		if n := float64(activeCols(rowPtr, colIdx, cols, o, PanelRows)); n <= most {
-			best, most = o, n
+	for _, other := range orders[1:] {
+		if n := float64(activeCols(rowPtr, colIdx, cols, other, PanelRows)); n <= most {
+			best, most = other, n
 		}
 	}
 	return best
@@ -196,8 +174,9 @@ func newOrderer(rowPtr []int64, colIdx []int32, cols int) *orderer {
 	rows := len(rowPtr) - 1
 	o := &orderer{
 		rowPtr: rowPtr, colIdx: colIdx, colPtr: make([]int64, cols+1), rowIdx: make([]uint32, len(colIdx)),
-		inCol: make([]uint32, cols), alike: make([]likeness, rows), work: orderWork * int64(len(colIdx)+rows),
+		inCol: make([]uint32, cols), alike: make([]likeness, rows),
 	}
+	o.reset()
 	for _, c := range colIdx {
 		o.colPtr[c+1]++
 	}
@@ -213,6 +192,12 @@ func newOrderer(rowPtr []int64, colIdx []int32, cols int) *orderer {
 		}
 	}
 	return o
+}
+
+// reset has no row placed.
+func (o *orderer) reset() {
+	clear(o.alike)
+	o.near, o.next, o.work = o.near[:0], 0, orderWork*int64(len(o.colIdx)+len(o.alike))
 }
 
 // order places all rows.
@@ -237,6 +222,30 @@ func (o *orderer) fill(order []uint32, rows int) []uint32 {
 		order = append(order, r)
 	}
 	return order
+}
+
+// probe returns about the share of active columns that another order leaves out at most: as the first panels do that
+// are filled with all rows to choose from, at several places of the matrix. No row is placed then.
+func (o *orderer) probe() float64 {
+	const rows = probePanels * PanelRows // of a place
+	var natural, order []uint32
+	for i := range probeStarts {
+		o.next = len(o.alike) / probeStarts * i
+		for r := range rows {
+			natural = append(natural, uint32(o.next+r))
+		}
+		o.near = o.near[:0]
+		order = o.fill(order, rows)
+	}
+	o.reset()
+	perEntry := func(order []uint32) float64 {
+		var entries int64
+		for _, r := range order {
+			entries += o.rowPtr[r+1] - o.rowPtr[r]
+		}
+		return float64(activeCols(o.rowPtr, o.colIdx, len(o.inCol), order, PanelRows)) / float64(max(1, entries))
+	}
+	return 1 - perEntry(order)/perEntry(natural)
 }
 
 // best returns the row that fits the panel best, if one shares a column with it. It drops those that are placed.
