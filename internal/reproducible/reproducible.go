@@ -128,7 +128,7 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 		largest = rfx.P47
 	}
 	most := data.Stats.Slots * int64(largest.Size())
-	if r.kind != kernel.Rows && r.kind != kernel.Direct && !r.kind.InPlanes() && most > d.Limit() {
+	if !r.kind.ByRows() && !r.kind.InPlanes() && most > d.Limit() {
 		return nil, fmt.Errorf("%v take %d bytes at p = %d, and a buffer of %v at most %d: %w", r.kind, most, largest,
 			d.Info(), d.Limit(), backend.ErrUnsupported)
 	}

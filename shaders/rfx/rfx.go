@@ -165,6 +165,9 @@ const (
 	Direct
 )
 
+// ByRows tells whether a kind has rows as they are in CSR.
+func (k Kind) ByRows() bool { return k == Rows || k == Direct }
+
 // InPlanes tells whether a kind has bytes of every element, or of two of every four columns.
 func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues }
 
