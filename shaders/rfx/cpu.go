@@ -4,7 +4,6 @@ package rfx
 
 import (
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
@@ -130,7 +129,7 @@ func (g *job) multiply(row, last int) {
 		n := end - begin
 		switch {
 		case n > longest: // done in segments
-		case panels && row+simd.PanelRows <= last && int(g.words[2*row+4])-end == n && g.isPanel(row):
+		case panels && row+simd.PanelRows <= last && g.isPanel(row):
 			g.flush()
 			g.addPanel(row, begin, n)
 			row += simd.PanelRows - 1
@@ -152,20 +151,17 @@ func (g *job) multiply(row, last int) {
 	g.flush()
 }
 
-// panels reports whether rows with the same columns are worth being computed as a panel, which reads rows of B once for
-// all: one vector of columns is not.
-func (g *job) panels() bool { return (g.p == rfx.P23 || g.p == rfx.P31) && g.w > simd.Width }
+// panels reports whether rows with the same columns are computed as a panel, which reads rows of B once for all.
+func (g *job) panels() bool { return g.p == rfx.P23 || g.p == rfx.P31 }
 
 // isPanel reports whether a row and those behind it have the same columns.
 func (g *job) isPanel(row int) bool {
-	cols := g.colidx[g.words[2*row]:g.words[2*row+2]]
-	for r := row + 1; r < row+simd.PanelRows; r++ {
-		begin, end := g.words[2*r], g.words[2*r+2]
-		if int(end-begin) != len(cols) || !slices.Equal(cols, g.colidx[begin:end]) {
+	for r := row; r < row+simd.PanelRows-1; r++ {
+		if rfx.Range(g.words[2*r+1])&rfx.Mark == 0 {
 			return false
 		}
 	}
-	return len(cols) > 0
+	return g.words[2*row] < g.words[2*row+2]
 }
 
 // addPanel does the panel whose first row is row, each of n entries.
