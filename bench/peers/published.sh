@@ -80,7 +80,8 @@ voltrix)
   flags+=(-DVOLTRIX -I"$work/voltrix/include") ARCH=${ARCH:-sm_90a}
   ;;
 hc)
-  sed '/^std::vector<torch/,/^}/d; /#include.*\(torch\|cublas\)/d' \
+  # S_SIZE is the entries of a window that its shared memory holds, 62 for its authors' data.
+  sed '/^std::vector<torch/,/^}/d; /#include.*\(torch\|cublas\)/d; s/^#define S_SIZE .*/#define S_SIZE 2048/' \
     "$work/hybrid_kernel/hybrid_all_kernel.cu" > "$work/hybrid_kernel/hc.cuh"
   flags+=(-DHC)
   ;;

@@ -2,8 +2,8 @@
 // checkout that the user has. One of DTC, ACC, VOLTRIX and HC is defined. published.sh builds it, and says which commit
 // it is for.
 //
-// A is in CSR. Preparing it is timed, with the device's work for it where the code prepares there; launches are recorded
-// as a CUDA graph. A and B are rounded to tf32 on the host, since a kernel may cut bits off.
+// A is in CSR. Preparing it is timed, with the device's work for it where the code prepares there; launches are
+// recorded as a CUDA graph. A and B are rounded to tf32 on the host, since a kernel may cut bits off.
 
 #include "published.cuh"
 
@@ -102,16 +102,19 @@ static std::vector<Way> published(const Product &p, Operands a) {
     };
     const dim3 whole(windows), all(32, warps), four(32, 4);
     rows("dtc float", spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer, whole, all);
-    rows("dtc float2", spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float2, whole, all);
+    rows("dtc float2", spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float2, whole,
+         all);
     balanced("dtc balanced", spmm_forward_cuda_kernel_improved_ptx_uint8_v1_strict_balance_withv, 1, warps);
     if (a->n % 64 == 0)
-        rows("dtc float2 split", spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float2_split,
+        rows("dtc float2 split",
+             spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float2_split,
              dim3(windows, warps / 4), four);
     if (a->n % 32 == 0)
         rows("dtc float4", spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float4, whole,
              dim3(32, warps / 2));
     if (a->n % 128 == 0) {
-        rows("dtc float4 split", spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float4_split,
+        rows("dtc float4 split",
+             spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float4_split,
              dim3(windows, warps / 8), four);
         balanced("dtc float4 split balanced",
                  spmm_forward_cuda_kernel_improved_ptx_1684_uint8_v1_with_value_double_buffer_float4_split_balance,
@@ -129,17 +132,18 @@ static std::vector<Way> published(const Product &p, Operands a) {
 
 const char *const peerName = "acc";
 
-// launched returns a kernel's launch as its TF32Compute has it: a CTA for each window, or group, and half or a quarter of
-// the warps that the columns fill.
+// launched returns a kernel's launch as its TF32Compute has it, which keeps what its arguments point to: a CTA for each
+// window, or group, and half or a quarter of the warps that the columns fill.
 template <class Kernel, class... Args>
-static std::function<void()> launched(Kernel kernel, int ctas, int warps, Args... args) {
+static std::function<void()> launched(Kernel kernel, int ctas, int warps, std::vector<Shared> kept, Args... args) {
     return [=] {
         if (ctas > 0) kernel<<<dim3(ctas), dim3(32, warps), 0, stream>>>(args...);
     };
 }
 
 static std::vector<Way> published(const Product &p, Operands a) {
-    if (a->n % 32 || (a->n > 128 && a->n % 64)) throw std::runtime_error("columns in multiples of 32, from 128 on of 64");
+    if (a->n % 32 || (a->n > 128 && a->n % 64))
+        throw std::runtime_error("columns in multiples of 32, from 128 on of 64");
     CSR<float> csr;
     csr.rows = p.m, csr.cols = p.k, csr.nnz = p.nnz;
     csr.row_ptr.assign(p.starts.begin(), p.starts.end()), csr.col_idx.assign(p.columns.begin(), p.columns.end());
@@ -157,31 +161,32 @@ static std::vector<Way> published(const Product &p, Operands a) {
         auto values = copy(f.data);
         const bool large = n > 512;
         auto launch = launched(large ? tf32_mma_g512_kernel : tf32_mma_kernel, f.rowWindowOffset.size() - 1,
-                               n / (large ? 64 : 32), (const TCLOCAL_TYPE *)bits->p, at(columns),
-                               (const float *)values->p, at(starts), at(entries), a->in(), a->out(), k, n);
-        ways.push_back({{"acc", "", took}, cleared(a, [=, keep = std::vector<Shared>{bits, columns, starts, entries,
-                                                                                  values}] { launch(); }), {}});
+                               n / (large ? 64 : 32), {bits, columns, starts, entries, values},
+                               (const TCLOCAL_TYPE *)bits->p, at(columns), (const float *)values->p, at(starts),
+                               at(entries), a->in(), a->out(), k, n);
+        ways.push_back({{"acc", "", took}, cleared(a, launch), {}});
     }
     Clock clock;
     AdpBME<float> f;
     f.CSR2AdpBME(csr, 3, 1, 2);
     const double took = clock.us();
     auto bits = copy(f.tcLocalBit);
-    auto columns = copy(f.sparseA2B), starts = copy(f.groupOffset), entries = copy(f.tcOffset), rows = copy(f.rowIndices);
+    auto columns = copy(f.sparseA2B), starts = copy(f.groupOffset), entries = copy(f.tcOffset);
+    auto rows = copy(f.rowIndices);
     auto values = copy(f.data);
     const bool large = n > 128;
     auto launch = launched(large ? tf32_mma_balance_g128_kernel : tf32_mma_balance_kernel, f.groupOffset.size() - 1,
-                           n / (large ? 64 : 32), at(starts), at(entries), at(rows), (const TCLOCAL_TYPE *)bits->p,
-                           at(columns), (const float *)values->p, a->in(), a->out(), k, n);
-    ways.push_back({{"acc balanced", "", took}, cleared(a, [=, keep = std::vector<Shared>{bits, columns, starts, entries,
-                                                                                       rows, values}] { launch(); }), {}});
+                           n / (large ? 64 : 32), {bits, columns, starts, entries, rows, values}, at(starts),
+                           at(entries), at(rows), (const TCLOCAL_TYPE *)bits->p, at(columns), (const float *)values->p,
+                           a->in(), a->out(), k, n);
+    ways.push_back({{"acc balanced", "", took}, cleared(a, launch), {}});
     return ways;
 }
 #endif
 
 #ifdef VOLTRIX
-// Xia and others: Voltrix-SpMM: Sparse Matrix-Matrix Multiplication on Tensor Cores with Asynchronous and Balanced Kernel
-// Optimization, USENIX ATC 2025. For compute capability 9.0.
+// Xia and others: Voltrix-SpMM: Sparse Matrix-Matrix Multiplication on Tensor Cores with Asynchronous and Balanced
+// Kernel Optimization, USENIX ATC 2025. For compute capability 9.0.
 #include "voltrix/bmat_kernels.cuh"
 #include "voltrix/spmm_kernels.cuh"
 
@@ -225,8 +230,11 @@ static std::vector<Way> published(const Product &p, Operands a) {
     Clock clock;
     std::vector<int> sorted = p.columns; // window by window
     const int windows = (p.m + BLK_H - 1) / BLK_H;
-    for (int i = 0; i < windows; i++)
-        std::sort(sorted.begin() + p.starts[i * BLK_H], sorted.begin() + p.starts[std::min<int64_t>((i + 1) * BLK_H, p.m)]);
+    for (int i = 0; i < windows; i++) {
+        const int begin = p.starts[i * BLK_H], end = p.starts[std::min<int64_t>((i + 1) * BLK_H, p.m)];
+        if (end - begin > S_SIZE) throw std::runtime_error("at most " + std::to_string(S_SIZE) + " entries in 16 rows");
+        std::sort(sorted.begin() + begin, sorted.begin() + end);
+    }
     auto ints = [](size_t n) { return copy(std::vector<int>(n)); };
     auto edges = copy(sorted), column = ints(p.nnz), row = ints(p.nnz), blocks = ints(windows), kind = ints(windows);
     auto count = ints(1);
