@@ -136,7 +136,7 @@ const char *const peerName = "acc";
 // window, or group, and half or a quarter of the warps that the columns fill.
 template <class Kernel, class... Args>
 static std::function<void()> launched(Kernel kernel, int ctas, int warps, std::vector<Shared> kept, Args... args) {
-    return [=] {
+    return [=, kept = std::move(kept)] {
         if (ctas > 0) kernel<<<dim3(ctas), dim3(32, warps), 0, stream>>>(args...);
     };
 }
