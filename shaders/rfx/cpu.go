@@ -124,7 +124,7 @@ func (g *job) segment(i int) {
 // multiply does rows. Those in one chunk are computed many at a time.
 func (g *job) multiply(row, last int) {
 	most, longest, panels := mostTerms(g.p), int(g.longest), g.panels()
-	for row < last {
+	for row = g.pushRows(row, last, panels); row < last; row = g.pushRows(row+1, last, panels) {
 		begin, end := int(g.words[2*row]), int(g.words[2*row+2])
 		n := end - begin
 		switch {
@@ -146,9 +146,37 @@ func (g *job) multiply(row, last int) {
 			g.scale(g.run.n, row)
 			g.push(begin, n)
 		}
-		row++
 	}
 	g.flush()
+}
+
+// pushRows pushes the rows from row on that fit behind those in the run, up to the first that does not or that multiply
+// has to look at, which it returns. It does in one loop what multiply does for a row, since most rows are short.
+func (g *job) pushRows(row, last int, panels bool) int {
+	r := &g.run
+	if r.n == 0 || row >= last || r.begin+r.entries() != int(g.words[2*row]) {
+		return row
+	}
+	words, n, entries := g.words[2*row:2*last+1], r.n, r.starts[r.n]
+	most, marked := uint32(min(mostTerms(g.p), int(g.longest))), rfx.Range(0)
+	if panels {
+		marked = rfx.Mark
+	}
+	var all rfx.Range
+	for ; len(words) > 2 && n < r.most; words = words[2:] {
+		of, count := rfx.Range(words[1]), words[2]-words[0]
+		if of&marked != 0 || count > most || entries+count > runEntries {
+			break
+		}
+		all |= of
+		g.scales[n] = power(g.p.L(of.E()))
+		entries += count
+		n++
+		r.starts[n] = entries
+	}
+	row += n - r.n
+	r.n, g.wild = n, g.wild || all.NonFinite()
+	return row
 }
 
 // panels reports whether rows with the same columns are computed as a panel, which reads rows of B once for all.
