@@ -10,9 +10,10 @@ import (
 const (
 	// chunksPerWorker: chunks are taken as workers come free, so that uneven groups even out.
 	chunksPerWorker = 32
-	// looks is how often a worker without work looks for some before it sleeps, for some microseconds in all: to be woken
-	// takes as long as a small product, and the next often follows at once.
-	looks = 1 << 10
+	// looks is how often a worker without work looks for some before it sleeps, for some tens of microseconds in all: to
+	// be woken takes as long as a small product, and the next launch follows at once, or after one that is too small to be
+	// shared. It pauses in between, since a thread that waits takes units from another on the same core.
+	looks, pauses = 1 << 10, 4
 )
 
 // closed is more than there are helpers.
@@ -86,6 +87,7 @@ func await(c <-chan struct{}) bool {
 		case _, ok := <-c:
 			return ok
 		default:
+			pause(pauses)
 		}
 	}
 	_, ok := <-c
