@@ -531,6 +531,29 @@ func TestEncode(t *testing.T) {
 	}
 }
 
+// Ranges of rows are marked where the next row has the same columns, on the CPU alone.
+func TestMarks(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 5, Cols: 3, RowPtr: []int64{0, 2, 4, 6, 7, 8},
+		ColIdx: []int32{0, 1, 0, 1, 0, 2, 1, 1}, Val: []float32{1, 2, 3, 4, 5, 6, 7, 8}}
+	for _, v := range kernel.Format.Variants {
+		if v.Const("V") > 0 || v.Const("RING") > 0 || v.Before != nil { // no rows
+			continue
+		}
+		e, err := kernel.Format.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rfx.Rows(a) {
+			if (i == 0 || i == 3) && v.Code == backend.CodeGo {
+				r |= rfx.Mark
+			}
+			if got := rfx.Range(backend.View[uint32](e.Arrays[0].Data)[2*i+1]); got != r {
+				t.Errorf("%s: row %d has range %#x, want %#x", v.Name, i, uint32(got), uint32(r))
+			}
+		}
+	}
+}
+
 func TestLaunchRefuses(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}
 	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32}
