@@ -4,6 +4,7 @@ package rfx
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -50,7 +51,7 @@ type Pairs struct {
 // has no data, and false is returned, if a segment exceeds most bytes, or all of them 2³² units.
 func PackPairs[T formats.Value](a *formats.CSR[T], rows []Range, p P, blocks, most int) (*Pairs, bool) {
 	s, strips := newPairs(a.RowPtr, a.ColIdx, a.Cols, p, blocks)
-	if s.Largest > most || s.Size != int64(s.Offsets[len(s.Offsets)-1])*PairUnit {
+	if !s.fits(most) {
 		return s, false
 	}
 	s.Data = make([]byte, s.Size)
@@ -83,9 +84,12 @@ func putDigits(to []byte, q int64, p P) {
 }
 
 // PairPlaces returns the byte of Pairs.Data at which the first digit of each entry is, in their order; the next digit
-// is two bytes on. size is that of Data, which may not exceed 4 GiB.
-func PairPlaces(rowptr []int64, colidx []int32, cols int, p P, blocks int) (places []uint32, size int64) {
+// is two bytes on. It returns what PackPairs does without data, whose size may not exceed 4 GiB.
+func PairPlaces(rowptr []int64, colidx []int32, cols int, p P, blocks, most int) (s *Pairs, places []uint32, ok bool) {
 	s, strips := newPairs(rowptr, colidx, cols, p, blocks)
+	if !s.fits(most) || s.Size > math.MaxUint32 {
+		return s, nil, false
+	}
 	places = make([]uint32, len(colidx))
 	par.Each(len(strips), 4, func(i int) {
 		w := pairWriter{s, &strips[i], p.Bytes(), i, s.bases(i, &strips[i], p)}
@@ -97,7 +101,12 @@ func PairPlaces(rowptr []int64, colidx []int32, cols int, p P, blocks int) (plac
 			})
 		}
 	})
-	return places, s.Size
+	return s, places, true
+}
+
+// fits tells whether no segment exceeds most bytes, and Offsets hold their places.
+func (s *Pairs) fits(most int) bool {
+	return s.Largest <= most && s.Size == int64(s.Offsets[len(s.Offsets)-1])*PairUnit
 }
 
 // newPairs decides how large everything is.

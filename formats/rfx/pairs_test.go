@@ -52,9 +52,9 @@ func testPairs(t *testing.T, a *formats.CSR[half.F16], p rfx.P, blocks int) {
 	if want := int(s.Offsets[len(s.Offsets)-1]) * rfx.PairUnit; len(s.Data) != want || s.Size != int64(want) {
 		t.Fatalf("%d bytes, %d, want %d", len(s.Data), s.Size, want)
 	}
-	places, size := rfx.PairPlaces(a.RowPtr, a.ColIdx, a.Cols, p, blocks)
-	if size != s.Size {
-		t.Errorf("%d bytes by places, want %d", size, s.Size)
+	empty, places, ok := rfx.PairPlaces(a.RowPtr, a.ColIdx, a.Cols, p, blocks, s.Largest)
+	if !ok || empty.Size != s.Size || empty.Data != nil {
+		t.Errorf("%d bytes by places, want %d", empty.Size, s.Size)
 	}
 	got, pairs, all := map[[2]int]int64{}, int64(0), int64(0)
 	for i := range (a.Rows + 15) / 16 {

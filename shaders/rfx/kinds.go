@@ -33,6 +33,11 @@ var (
 		Summary: "8-bit digits by integer MMA; each warp expands masks and digits of 16 rows into fragments; B comes in the order of fragments",
 		When:    "Reproducible mode: up to about 16 columns and moderate density, on CUDA from compute capability 9.0 on.",
 	}
+	pairsKind = &spec.Kind{
+		Name:    "pairs",
+		Summary: "2:4 with extra blocks for what does not fit; 8-bit digits by sparse integer MMA; each warp takes pairs of entries of 16 rows; B comes in the order of fragments",
+		When:    "Reproducible mode: up to about 16 columns and 70 % scattered zeros and more, on CUDA of compute capability 9.0.",
+	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
 		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
@@ -47,13 +52,14 @@ var (
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
 // there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, whether the matrix is in
-// strips, and whether elements are residues, of two of every four columns.
+// strips or in pairs, and whether elements are residues, of two of every four columns.
 type sizes struct {
 	p        rfx.P
 	v        int
 	shuffled bool
 	teams    bool
 	strips   bool
+	pairs    bool
 	residues bool
 	sparse   bool
 	slices   bool // residues are in slices: see rfx.Planes

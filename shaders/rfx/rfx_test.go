@@ -322,7 +322,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
 			continue
 		}
-		if v.Const("RING") > 0 && q.a.Cols > kernel.MostStripColumns {
+		if v.Const("RING")+v.Const("STAGE") > 0 && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
 			continue
@@ -492,6 +492,11 @@ func TestEncode(t *testing.T) {
 			if p == rfx.P47 { // segments of two blocks are too large
 				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Segments: 10, Largest: 128 * (1 + 24)}
 			}
+		}
+		if v.Const("STAGE") > 0 { // ten blocks, and ten for the last two of each four entries: in segments of 4, 4 and 2
+			want = kernel.Split{P: p, Type: dtype.F32, Columns: 20,
+				Pairs: kernel.Strips{Blocks: 4, Segments: 3, Largest: uint32(4*(32+192) + 16 + 4*16*2*p.Bytes())}}
+			macs, bytes = 20*16*32, 2*(3*16+10*192)+10*32+301*2*p.Bytes()
 		}
 		if v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
