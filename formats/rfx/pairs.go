@@ -17,14 +17,18 @@ const (
 	PairUnit    = 16 // bytes, a multiple of which a segment takes
 	blockGroups = StripColumns / 4
 	noPlaces    = 0xcc // columns 0 and 3 of both groups
+
+	// Doubled tells in Pairs.Strips that every block of a strip is followed by an extra one.
+	Doubled = 1 << 31
 )
 
 // Pairs is a matrix's entries as balanced digits of 8 bits, in strips of StripRows rows. Columns are in groups of four.
 // A block has 16 groups, and of each row the first two entries in each group, a pair. A strip has a block for every
-// StripColumns columns, and behind these extra blocks for entries that are third or fourth in their group; the groups
-// of an extra block are listed. Segments have up to Blocks blocks, and take
+// StripColumns columns, and extra blocks for entries that are third or fourth in their group. Where most groups have
+// such entries every block is followed by an extra one, of the same groups (a strip that is Doubled); else extra blocks
+// come last, and their groups are listed. Segments have up to Blocks blocks, and take
 //
-//	groups  of extra blocks: 16 numbers of 2 bytes for each block
+//	groups  of extra blocks that come last: 16 numbers of 2 bytes for each block
 //	starts  2 bytes for each block: the number of its first pair in the segment; up to a multiple of 16 bytes
 //	places  4 bytes for each block and lane of a warp: lane 4g + t has, for row g + 8·(t mod 2) and groups 8·(t/2) to
 //	        8·(t/2) + 7, four bits each: the columns in their group of both slots of a pair, the first one in the lower
@@ -36,15 +40,14 @@ const (
 //
 // in little-endian order, up to a multiple of PairUnit bytes.
 type Pairs struct {
-	Blocks   int      // of a segment
-	Segments int      // of a strip, without those of extra blocks
-	Strips   []uint32 // of each strip the number of its first segment, and of its extra blocks
-	Offsets  []uint32 // of segments, in PairUnit bytes, and the end
-	Data     []byte
-	Size     int64 // bytes of Data
-	Largest  int   // bytes of the largest segment
-	Count    int64 // of blocks
-	Pairs    int64
+	Blocks  int      // of a segment
+	Strips  []uint32 // of each strip the number of its first segment, and of its extra blocks that come last, or Doubled
+	Offsets []uint32 // of segments, in PairUnit bytes, and the end
+	Data    []byte
+	Size    int64 // bytes of Data
+	Largest int   // bytes of the largest segment
+	Count   int64 // of blocks
+	Pairs   int64
 }
 
 // PackPairs quantises the entries of a, given the ranges of its rows. What is not finite is written as 0. The result
@@ -112,13 +115,13 @@ func (s *Pairs) fits(most int) bool {
 // newPairs decides how large everything is.
 func newPairs(rowptr []int64, colidx []int32, cols int, p P, blocks int) (*Pairs, []pairStrip) {
 	all := (cols + StripColumns - 1) / StripColumns
-	s := &Pairs{Blocks: blocks, Segments: (all + blocks - 1) / blocks, Offsets: []uint32{0}}
+	s := &Pairs{Blocks: blocks, Offsets: []uint32{0}}
 	strips := make([]pairStrip, (len(rowptr)-1+StripRows-1)/StripRows)
 	par.Each(len(strips), 4, func(i int) { strips[i] = newPairStrip(rowptr, colidx, all, i) })
 	total := int64(0)
 	for i := range strips {
 		x := &strips[i]
-		s.Strips = append(s.Strips, uint32(len(s.Offsets)-1), uint32(x.extra()))
+		s.Strips = append(s.Strips, uint32(len(s.Offsets)-1), x.word())
 		s.Count += int64(x.blocks())
 		for first := 0; first < x.blocks(); {
 			n, pairs := x.together(first, blocks), 0
@@ -155,9 +158,10 @@ func (s *Pairs) bases(i int, x *pairStrip, p P) []int {
 
 // pairStrip tells which pairs a strip has.
 type pairStrip struct {
-	regular int      // blocks
+	regular int      // blocks without a list of groups
+	doubled bool     // half of these are extra blocks
 	lanes   []uint16 // as in Pairs
-	groups  []int32  // of extra blocks, ascending
+	groups  []int32  // of extra blocks that come last, ascending
 }
 
 func newPairStrip(rowptr []int64, colidx []int32, regular, strip int) pairStrip {
@@ -173,7 +177,10 @@ func newPairStrip(rowptr []int64, colidx []int32, regular, strip int) pairStrip 
 	}
 	slices.Sort(x.groups)
 	x.groups = slices.Compact(x.groups)
-	x.lanes = make([]uint16, 32*(regular+x.extra()))
+	if x.doubled = 4*len(x.groups) > 3*blockGroups*regular; x.doubled {
+		x.groups, x.regular = nil, 2*regular
+	}
+	x.lanes = make([]uint16, 32*(x.regular+x.extra()))
 	for row := first; row < last; row++ {
 		x.each(rowptr, colidx, row, func(block, group int, _ int64, _ int) {
 			lane, bit := pairOf(row%StripRows, group)
@@ -196,7 +203,15 @@ func pairOf(row, group int) (lane, bit int) {
 	return row%8*4 + group%8/2, (group/8*2+row/8)*2 + group%2
 }
 
-// blocks returns how many there are, extra how many of these are extra blocks.
+// word returns what Pairs.Strips tells of extra blocks.
+func (x *pairStrip) word() uint32 {
+	if x.doubled {
+		return Doubled
+	}
+	return uint32(x.extra())
+}
+
+// blocks returns how many there are, extra how many of these are extra blocks that come last.
 func (x *pairStrip) blocks() int { return len(x.lanes) / 32 }
 func (x *pairStrip) extra() int  { return (len(x.groups) + blockGroups - 1) / blockGroups }
 
@@ -229,8 +244,15 @@ func (x *pairStrip) each(rowptr []int64, colidx []int32, row int, f func(block, 
 	cols := colidx[rowptr[row]:rowptr[row+1]]
 	EachGroup(cols, func(first, n int) {
 		e, group := rowptr[row]+int64(first), int(cols[first]/4)
-		f(group/blockGroups, group%blockGroups, e, min(n, 2))
-		if n > 2 {
+		block := group / blockGroups
+		if x.doubled {
+			block *= 2
+		}
+		f(block, group%blockGroups, e, min(n, 2))
+		switch {
+		case n > 2 && x.doubled:
+			f(block+1, group%blockGroups, e+2, n-2)
+		case n > 2:
 			i, _ := slices.BinarySearch(x.groups, int32(group))
 			f(x.regular+i/blockGroups, i%blockGroups, e+2, n-2)
 		}

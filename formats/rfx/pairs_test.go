@@ -58,18 +58,21 @@ func testPairs(t *testing.T, a *formats.CSR[half.F16], p rfx.P, blocks int) {
 	}
 	got, pairs, all := map[[2]int]int64{}, int64(0), int64(0)
 	for i := range (a.Rows + 15) / 16 {
-		segment, extra := int(s.Strips[2*i]), int(s.Strips[2*i+1])
+		segment, regular, extra, each := int(s.Strips[2*i]), (a.Cols+63)/64, int(s.Strips[2*i+1]), 1
+		if extra == rfx.Doubled {
+			regular, extra, each = 2*regular, 0, 2
+		}
 		for _, x := range []struct {
 			blocks int
 			extra  bool
-		}{{(a.Cols + 63) / 64, false}, {extra, true}} {
+		}{{regular, false}, {extra, true}} {
 			all += int64(x.blocks)
 			for first := 0; first < x.blocks; first += blocks {
 				data := s.Data[int(s.Offsets[segment])*16 : int(s.Offsets[segment+1])*16]
 				if len(data) > s.Largest {
 					t.Errorf("a segment of %d bytes, where the largest is of %d", len(data), s.Largest)
 				}
-				pairs += readPairs(t, data, p, i*16, first, min(blocks, x.blocks-first), x.extra, got)
+				pairs += readPairs(t, data, p, i*16, first, min(blocks, x.blocks-first), x.extra, each, got)
 				segment++
 			}
 		}
@@ -108,8 +111,9 @@ func digitsAt(b []byte, p rfx.P) (q int64) {
 	return q
 }
 
-// readPairs adds the entries of a segment of n blocks to got, and returns its pairs.
-func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool, got map[[2]int]int64) int64 {
+// readPairs adds the entries of a segment of n blocks, `each` of which have the same groups, to got, and returns its
+// pairs.
+func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool, each int, got map[[2]int]int64) int64 {
 	word := binary.LittleEndian.Uint16
 	groups := data
 	if extra {
@@ -132,7 +136,7 @@ func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool
 					continue
 				}
 				r, j := lane/4+bit/2%2*8, bit/4*8+lane%4*2+bit%2
-				group := (block+b)*16 + j
+				group := (block+b)/each*16 + j
 				if extra {
 					group = int(word(groups[32*b+2*j:]))
 				}

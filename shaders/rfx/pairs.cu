@@ -18,6 +18,7 @@
 #define ROWS 16 // of a strip
 #define SLOTS 4 // stages, at most
 #define PAIR (2 * S) // bytes of a pair: those of the lowest digits first
+#define DOUBLED 0x80000000u // of a strip's extra blocks: see rfx.Pairs
 #define WORDS (S % 2 == 0 ? S / 2 : S) // registers of a pair: of two digits each, or of one if S is odd
 
 // mma is d += a·b, exactly as long as sums fit. `places` has the columns of a's elements.
@@ -178,7 +179,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     int sum[DIAGS][4] = {};
     if (share < shares && strip < p.items) {
         u32 extras = __ldg(rows + p.heavy + 2 * strip + 1), slots = min((u32)STAGE / p.longest, (u32)SLOTS);
-        u32 all = p.segments + (extras + p.per - 1) / p.per, i = all * share / shares, end = all * (share + 1) / shares;
+        u32 doubled = extras / DOUBLED, regular = p.ldq << doubled, segments = (regular + p.per - 1) / p.per;
+        extras %= DOUBLED;
+        u32 all = segments + (extras + p.per - 1) / p.per, i = all * share / shares, end = all * (share + 1) / shares;
         Stream stream;
         stream.ints = ints, stream.offsets = rows + p.heavy + 2 * p.items + __ldg(rows + p.heavy + 2 * strip);
         stream.next = i, stream.end = end, stream.longest = p.longest, stream.from = stream.to = 0;
@@ -195,11 +198,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
         const u32 *digits = q + p.first + (size_t)tile * p.ldq * (2 * S * 64);
         u32 slot = 0, parity = 0, next_block = i * p.per;
         uint2 now[2][S];
-        if (i < min(end, p.segments)) load(now, (const uint2 *)digits + lane, next_block);
+        if (i < min(end, segments)) load(now, (const uint2 *)digits + lane, next_block >> doubled);
 #pragma unroll 1
         for (; i < end; i++) {
-            bool extra = i >= p.segments;
-            u32 n = extra ? min(p.per, extras - (i - p.segments) * p.per) : min(p.per, p.ldq - i * p.per);
+            bool extra = i >= segments;
+            u32 n = extra ? min(p.per, extras - (i - segments) * p.per) : min(p.per, regular - i * p.per);
             barrier_wait(stream.barriers + 8 * slot, parity);
             Segment segment(stream.ring + slot * p.longest, n, extra, lane);
             if (extra) {
@@ -214,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
                 for (u32 k = 0; k < n; k++) {
                     uint2 next[2][S];
                     next_block++;
-                    load(next, (const uint2 *)digits + lane, min(next_block, p.ldq - 1));
+                    load(next, (const uint2 *)digits + lane, min(next_block, regular - 1) >> doubled);
                     Block behind = segment.block(min(k + 1, n - 1));
                     step(sum, block, now);
                     block = behind;

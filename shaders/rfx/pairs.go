@@ -42,7 +42,7 @@ func byPairs() []*spec.Variant {
 
 // packPairs encodes a in pairs. The words of the array rows are, behind what pack puts first,
 //
-//	strips   2 words of each: its first segment, and how many extra blocks it has
+//	strips   2 words of each: its first segment, and its extra blocks
 //	segments the units of ints at which each begins, and the end: see rfx.Pairs
 //	columns  of the entries, see appendColumns
 func packPairs[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec.Packed, error) {
@@ -65,7 +65,7 @@ func packPairs[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
 		Format: Split{P: p, Type: a.Type(), Columns: columns,
-			Pairs: Strips{Blocks: uint32(s.Blocks), Segments: uint32(s.Segments), Largest: uint32(s.Largest)}},
+			Pairs: Strips{Blocks: uint32(s.Blocks), Segments: uint32(len(s.Offsets) - 1), Largest: uint32(s.Largest)}},
 		Arrays: []spec.Array{
 			spec.NewArray("rows", words),
 			spec.NewArray("ints", s.Data),
@@ -122,13 +122,13 @@ func together(strips, tiles, segments int64, units int) int64 {
 func launchPairs(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
 	m := e.Format.(Split)
 	count, tiles := spec.Ceil(int64(e.Rows), rfx.StripRows), int64(spec.Ceil(p.N, stripTile))
-	each := together(count, tiles, int64(m.Pairs.Segments), p.Caps.Units)
+	each := together(count, tiles, int64(m.Pairs.Segments)/max(1, count), p.Caps.Units)
 	groups, err := spec.Fold(spec.Ceil(count, each)*tiles, 1)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	b := block(p, q, m)
-	b.heavy, b.segments, b.items = uint32(2*(e.Rows+1)), m.Pairs.Segments, uint32(count)
+	b.heavy, b.items = uint32(2*(e.Rows+1)), uint32(count)
 	b.ldq, b.width, b.warps = uint32(spec.Ceil(e.Cols, rfx.StripColumns)), groups[0], uint32(each)
 	b.per, b.longest = m.Pairs.Blocks, m.Pairs.Largest
 	b.shape = shape{across: 1, along: 1}.packed(0, m.Type)
