@@ -19,7 +19,7 @@ const (
 	noPlaces    = 0xcc // columns 0 and 3 of both groups
 
 	// Doubled tells in Pairs.Strips that every block of a strip is followed by an extra one.
-	Doubled = 1 << 31
+	Doubled uint32 = 1 << 31
 )
 
 // Pairs is a matrix's entries as balanced digits of 8 bits, in strips of StripRows rows. Columns are in groups of four.

@@ -58,9 +58,11 @@ func testPairs(t *testing.T, a *formats.CSR[half.F16], p rfx.P, blocks int) {
 	}
 	got, pairs, all := map[[2]int]int64{}, int64(0), int64(0)
 	for i := range (a.Rows + 15) / 16 {
-		segment, regular, extra, each := int(s.Strips[2*i]), (a.Cols+63)/64, int(s.Strips[2*i+1]), 1
-		if extra == rfx.Doubled {
-			regular, extra, each = 2*regular, 0, 2
+		segment, regular, extra, each := int(s.Strips[2*i]), (a.Cols+63)/64, 0, 1
+		if word := s.Strips[2*i+1]; word == rfx.Doubled {
+			regular, each = 2*regular, 2
+		} else {
+			extra = int(word)
 		}
 		for _, x := range []struct {
 			blocks int
