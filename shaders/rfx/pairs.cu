@@ -213,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
                 }
             } else {
                 Block block = segment.block(0);
-#pragma unroll 1
+#pragma unroll 2 // so that nothing waits for the digits of B of the next block
                 for (u32 k = 0; k < n; k++) {
                     uint2 next[2][S];
                     next_block++;

@@ -18,8 +18,8 @@ import (
 const (
 	pairWarps  = 14       // of a workgroup, of which a multiprocessor has one
 	pairStage  = 88 * 128 // bytes of a warp's stage buffer; the first-level cache has the rest
-	pairSlots  = 3        // segments that a stage buffer has room for at least, if they have several blocks
-	pairBlocks = 4        // of a segment, at most
+	pairSlots  = 2        // segments that a stage buffer has room for at least, if they have several blocks
+	pairBlocks = 8        // of a segment, at most
 )
 
 // byPairs are the variants for pairs.
