@@ -251,6 +251,6 @@ func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.
 		row = 4 * int64(n)
 	}
 	w.Gather = fetched * row
-	w.FLOPs *= kernel.Products(v, k)
+	w.FLOPs *= kernel.Instructions(v, k)
 	return w
 }

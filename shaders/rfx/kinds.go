@@ -80,6 +80,23 @@ func panelRows(v *spec.Variant) int { return v.Tile.Panel }
 // hasTeams tells whether workgroups of a variant take row segments.
 func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
 
+// What it takes to make fragments of strips and of pairs, counted in products that take as long (H200).
+const (
+	stripFragments = 17
+	pairFragments  = 33
+)
+
+// Instructions is Products with what it takes to make fragments.
+func Instructions(v *spec.Variant, k int) int64 {
+	switch kind(v) {
+	case InStrips:
+		return Products(v, k) + stripFragments
+	case InPairs:
+		return Products(v, k) + pairFragments
+	}
+	return Products(v, k)
+}
+
 // Products returns how many products a variant computes for each of a matrix of k columns: one for each pair of digits,
 // or for each modulus.
 func Products(v *spec.Variant, k int) int64 {
