@@ -198,6 +198,13 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
+	one := make("one multiprocessor", 2500, 9, specials, normal, ragged(r, 330, 2500)...)
+	one.units = 1
+	ps = append(ps, one)
+	for name, v := range map[string]values{"longest strips of the largest numbers": same,
+		"longest strips of low halves": lowHalves} { // sums of a strip's digits stay in 32 bits
+		ps = append(ps, make(name, kernel.MostStripColumns, 3, v, same, slices.Repeat([]int{kernel.MostStripColumns}, 18)...))
+	}
 	ps = append(ps, panelProblems(make)...)
 	return append(append(ps, scaled, negated, added, folded, units, segments, long, longMixed),
 		epilogues(ps, scaled, segments)...)
@@ -322,7 +329,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
 			continue
 		}
-		if v.Const("RING") > 0 && q.a.Cols > kernel.MostStripColumns {
+		if v.Const("RING")+v.Const("STAGE") > 0 && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
 			continue
@@ -492,6 +499,11 @@ func TestEncode(t *testing.T) {
 			if p == rfx.P47 { // segments of two blocks are too large
 				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Segments: 10, Largest: 128 * (1 + 24)}
 			}
+		}
+		if v.Const("STAGE") > 0 { // ten blocks, each followed by one for the last two of every four entries
+			want = kernel.Split{P: p, Type: dtype.F32, Columns: 16,
+				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*2*p.Bytes()+15) &^ 15}}
+			macs, bytes = 20*16*32, 3*16+20*192+301*2*p.Bytes()
 		}
 		if v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
