@@ -34,8 +34,10 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		return 0, "", err
 	}
 	if named := r.named(w); named != nil {
-		byRows := r.candidates(kernel.Rows, kernel.Direct)
+		byRows, panels := r.candidates(kernel.Rows, kernel.Direct), r.candidates(kernel.Panels, kernel.Stationary)
 		switch {
+		case named.kind == kernel.Panels && w.Variant == "" && len(panels) > 1:
+			return r.fastest(ctx, panels, w.Cols)
 		case named.kind == kernel.Rows && w.Variant == "" && len(byRows) > 1:
 			return r.fastest(ctx, byRows, w.Cols)
 		case named.kind == kernel.Rows && kernel.KindOf(w.Format) != kernel.Rows && w.Variant == "":
@@ -45,8 +47,8 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.InStrips, kernel.Residues,
-		kernel.SparseResidues)
+	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.InStrips,
+		kernel.Residues, kernel.SparseResidues)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -69,11 +71,12 @@ func (r *Executor) noPanels() string {
 
 // reasons say why a kind is taken that was asked for.
 var reasons = map[kernel.Kind]string{
-	kernel.Rows:     "rows were requested",
-	kernel.Direct:   "rows that quantise B were requested",
-	kernel.Panels:   "panels of rows go through matrix units",
-	kernel.InStrips: "strips of rows go through matrix units",
-	kernel.Residues: "residues go through matrix units",
+	kernel.Rows:       "rows were requested",
+	kernel.Direct:     "rows that quantise B were requested",
+	kernel.Panels:     "panels of rows go through matrix units",
+	kernel.Stationary: "panels of rows, with B in shared memory, go through matrix units",
+	kernel.InStrips:   "strips of rows go through matrix units",
+	kernel.Residues:   "residues go through matrix units",
 
 	kernel.SparseResidues: "residues of two of every four columns go through sparse matrix units",
 }
@@ -98,8 +101,8 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 // named returns what the work's format or variant asks for, or what the device has in its place: panels where it cannot
 // multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
-	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Shuffled, kernel.InStrips,
-		kernel.Residues, kernel.SparseResidues) {
+	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.Shuffled,
+		kernel.InStrips, kernel.Residues, kernel.SparseResidues) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}
@@ -107,7 +110,7 @@ func (r *Executor) named(w *work.Work) *candidate {
 	if w.Format == "" {
 		return nil
 	}
-	for _, k := range []kernel.Kind{kernel.KindOf(w.Format), kernel.Panels, kernel.Rows} {
+	for _, k := range []kernel.Kind{kernel.KindOf(w.Format), kernel.Panels, kernel.Stationary, kernel.Rows} {
 		if cs := r.candidates(k); len(cs) > 0 {
 			return &cs[0]
 		}
@@ -122,6 +125,8 @@ func (r *Executor) fits(kind kernel.Kind) error {
 	switch kind {
 	case kernel.InStrips:
 		return kernel.FitsStrips(cols)
+	case kernel.Stationary:
+		return r.fitsStationary()
 	case kernel.Direct:
 		if r.source.Type() != dtype.F32 {
 			return fmt.Errorf("B of %v is quantised before: %w", r.source.Type(), backend.ErrUnsupported)
@@ -140,6 +145,25 @@ func (r *Executor) fits(kind kernel.Kind) error {
 			r.dev.Info(), backend.ErrUnsupported)
 	}
 	return err
+}
+
+// fitsStationary refuses a B that does not fit shared memory, with AutoP at any precision.
+func (r *Executor) fitsStationary() error {
+	_, cols := r.source.Dims()
+	at := []rfx.P{r.bits}
+	if r.auto != nil {
+		at = rfx.All[:]
+	}
+	for _, p := range at {
+		v, err := kernel.Variant(r.dev.Caps(), p, kernel.Stationary)
+		if err == nil {
+			err = kernel.FitsStationary(v, cols, r.source.Type())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fastest returns the candidate that is predicted to take the least time for n columns, and how long each takes.
@@ -240,14 +264,10 @@ func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, err
 }
 
 // inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,
-// its rows are fetched so, and every pair of digits is multiplied, or every residue.
+// unless the kernel quantises it, its rows are fetched so, and every pair of digits is multiplied, or every residue.
 func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.Work {
-	row := 4 * int64(kernel.Layout(v, k, n).Row())
-	w.Bytes += 2 * int64(k) * row
-	if row == 0 { // they are as they were in f32; B is read once before, for its ranges
-		row = 4 * int64(n)
-	}
-	w.Gather = fetched * row
+	w.Bytes += 2 * int64(k) * 4 * int64(kernel.Layout(v, k, n).Row())
+	w.Gather = fetched * kernel.Fetched(v, k, n)
 	w.FLOPs *= kernel.Products(v, k)
 	return w
 }

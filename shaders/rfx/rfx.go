@@ -73,7 +73,7 @@ var Format = &spec.Format{
 type params struct {
 	n        uint32
 	ldb, ldc uint32
-	ldq      uint32 // of q; with strips the blocks of A's columns
+	ldq      uint32 // of q; with strips the blocks of A's columns; with B in shared memory its rows
 	first    uint32 // word of q's rows; in combine.cu of the remainder
 	// word of rows' segments: see pack and packPanels; of strips' segments: see packStrips
 	heavy       uint32
@@ -114,7 +114,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), bySparseResidues(), byCoopResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byResidues(), bySparseResidues(), byCoopResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -154,7 +154,8 @@ type Kind int
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
 // residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
-// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32.
+// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32; panels of
+// neighbouring rows whose kernels have B in shared memory.
 const (
 	Rows Kind = iota
 	Panels
@@ -163,6 +164,7 @@ const (
 	Residues
 	SparseResidues
 	Direct
+	Stationary
 )
 
 // ByRows tells whether a kind has rows as they are in CSR.
@@ -174,10 +176,11 @@ func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues }
 // kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
 // few columns; for residues, those that it has for many.
 var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
-	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr"}
+	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr",
+	new(cvse.Matrix[float32]).Format()}
 
 var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues",
-	"rows with B as it is"}
+	"rows with B as it is", "panels with B in shared memory"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -201,6 +204,8 @@ func kind(v *spec.Variant) Kind {
 		return Direct
 	case panelsKind:
 		return Panels
+	case stationaryKind:
+		return Stationary
 	case stripsKind:
 		return InStrips
 	case residuesKind:
@@ -226,7 +231,8 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 }
 
 // Split says for what a matrix is encoded, and how its rows or panels are shared out: the Format of matrices that this
-// kernel encodes. Of panels, Longest counts vectors, and a segment of one counts V times, once for each row.
+// kernel encodes. Of panels, Longest counts vectors, 0 where none is in segments, and a segment of one counts V times,
+// once for each row.
 type Split struct {
 	spec.Split
 	P      rfx.P
@@ -284,6 +290,8 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 		return quantise.NewLayout(k, n, p)
 	case Direct:
 		return quantise.NewRanges(k, n, p)
+	case Stationary:
+		return quantise.NewNone(k, n, p)
 	case InStrips:
 		return quantise.NewFragments(k, n, p)
 	case Residues, SparseResidues:
@@ -301,6 +309,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	switch {
+	case kind(v) == Stationary:
+		return launchStationary(v, e, p, q)
 	case m.Strips.Blocks > 0:
 		return launchStrips(v, e, p, q)
 	case m.Planes > 0:
@@ -368,6 +378,8 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v).InPlanes() != (m.Planes > 0) ||
 		kind(v) == SparseResidues != (m.Remainder > 0):
 		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
+	case m.V > 0 && (kind(v) == Stationary) != (m.Longest == 0):
+		return fmt.Errorf("a matrix in panels with segments of %d vectors", m.Longest)
 	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
 		return fmt.Errorf("a matrix in segments of %d blocks of strips", m.Strips.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:

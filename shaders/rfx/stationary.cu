@@ -1,0 +1,508 @@
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A in panels of 8 rows as in
+// panel.cu, on matrix units of 8-bit integers (mma.m16n8k32). stationary.go says when.
+// Tile: a CTA has 16 columns of B, all of their rows, in shared memory, and multiplies a share of the panels by them, a
+// warp a panel. The instruction computes Cᵀ = Bᵀ·Aᵀ: lane (g, t) has vectors 8t to 8t + 7 of a tile of 32, and columns
+// 2g and 2g + 1.
+// Data movement: the CTA finds the ranges of its columns as it copies B, so that no launch comes before. A 16-bit B
+// stays as it is at p = 31 and 47, and an element becomes an integer each time that it is gathered; else B becomes
+// digits in shared memory. Four lanes of a quad read four rows at once: those that differ mod 4 lie in different banks.
+// Column numbers and digits of A go through shared memory, STAGES tiles deep, each warp on its own: its panels
+// lie one behind the other.
+// Digits of B are the bytes of its integers in two's complement: the highest is signed, the others are not.
+// Bound by: the bytes of A, which are read for each 16 columns; at p = 31 and 47 integer instructions.
+// Constants: BITS (p), WARPS, STAGES, COLS (16).
+
+#include "store.cuh"
+#include "../include/units.cuh"
+#include "../include/launches.cuh"
+#include "../include/seen.cuh"
+
+typedef long long i64;
+
+#define S ((BITS + 1) / 8) // digits
+#define DIAGS (2 * S - 1) // sums of places
+#define KEPT (BITS >= 31) // B stays as it is
+#define TILE_BYTES (S * 256 + 128)
+#define ITEM 13 // words: see panels.go
+#define NOROW 0xffffffffu
+#define ALL 0xffffffffu
+#define THREADS (32 * WARPS)
+
+// Fragments are the digits of B of a tile: words of four rows each, of column 2g, 2g + 1, then of the next four rows.
+struct Fragments {
+    u32 w[S][4];
+};
+
+// mma is d += a·b, exactly as long as sums fit; TOP tells that a's bytes are signed.
+template <bool TOP> __device__ __forceinline__ void mma(int (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+#define MMA(TYPE) \
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." TYPE ".s8.s32 " \
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};" \
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+    if (TOP) MMA("s8");
+    else MMA("u8");
+#undef MMA
+}
+
+// turn makes of a word of each of four rows a word of each byte of them.
+__device__ __forceinline__ void turn(u32 (&c)[4], const u32 (&x)[4]) {
+    u32 lo = __byte_perm(x[0], x[1], 0x5140), hi = __byte_perm(x[2], x[3], 0x5140);
+    c[0] = __byte_perm(lo, hi, 0x5410), c[1] = __byte_perm(lo, hi, 0x7632);
+    lo = __byte_perm(x[0], x[1], 0x7362), hi = __byte_perm(x[2], x[3], 0x7362);
+    c[2] = __byte_perm(lo, hi, 0x5410), c[3] = __byte_perm(lo, hi, 0x7632);
+}
+// turn_halves is that of the lower two bytes.
+__device__ __forceinline__ void turn_halves(u32 (&c)[2], const u32 (&x)[4]) {
+    u32 lo = __byte_perm(x[0], x[1], 0x5140), hi = __byte_perm(x[2], x[3], 0x5140);
+    c[0] = __byte_perm(lo, hi, 0x5410), c[1] = __byte_perm(lo, hi, 0x7632);
+}
+
+// Scale is what an element of a column is multiplied by: 2^-L, at once for elements of f16, for others in two steps.
+// Each is exact wherever the result is not far below 1/2.
+template <int ELEM> struct Scale {
+    float first, then;
+
+    __device__ __forceinline__ Scale(u32 range) {
+        int l = -unit(range, BITS), half = ELEM == F16 ? 0 : l / 2;
+        first = __uint_as_float((u32)(127 + half) << 23), then = __uint_as_float((u32)(127 + l - half) << 23);
+    }
+    __device__ __forceinline__ float of(float x) const { return (ELEM == F16 ? x : x * first) * then; }
+};
+
+// load_shared loads a word, load_shared4 four. (The compiler does not move them.)
+__device__ __forceinline__ u32 load_shared(u32 at) {
+    u32 x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    return x;
+}
+__device__ __forceinline__ uint2 load_shared2(u32 at) {
+    uint2 x;
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(at) : "memory");
+    return x;
+}
+__device__ __forceinline__ uint4 load_shared4(u32 at) {
+    uint4 x;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(at)
+                 : "memory");
+    return x;
+}
+
+// Slab is B in shared memory: lines of 16 columns of 16 bits, or of the lower two digits. At p = 23 lines of the highest
+// digit follow.
+struct Slab {
+    u32 at, tops;
+
+    __device__ __forceinline__ u32 word(u32 k) const { return load_shared(at + 32 * k); }
+    __device__ __forceinline__ u32 top(u32 k) const {
+        unsigned short x;
+        asm volatile("ld.shared.u16 %0, [%1];" : "=h"(x) : "r"(tops + 16 * k) : "memory");
+        return x;
+    }
+};
+
+// Words are what a lane fetches for a tile: two columns of eight rows.
+struct Words {
+    u32 w[8];
+#if BITS == 23
+    u32 top[8];
+#endif
+
+    __device__ __forceinline__ void fetch(const Slab &slab, u32 rows) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            uint4 k = load_shared4(rows + 16 * i);
+            w[4 * i] = slab.word(k.x), w[4 * i + 1] = slab.word(k.y), w[4 * i + 2] = slab.word(k.z),
+            w[4 * i + 3] = slab.word(k.w);
+#if BITS == 23
+            top[4 * i] = slab.top(k.x), top[4 * i + 1] = slab.top(k.y), top[4 * i + 2] = slab.top(k.z),
+            top[4 * i + 3] = slab.top(k.w);
+#endif
+        }
+    }
+
+    // digits returns their digits.
+    template <int ELEM> __device__ __forceinline__ void digits(Fragments &f, const Scale<ELEM> (&scale)[2]) const {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const u32(&x)[4] = *(const u32(*)[4])(w + 4 * i);
+            u32 c[4];
+#if KEPT
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                u32 q[4];
+#if BITS == 47
+                u32 upper[4], d[2];
+#endif
+#pragma unroll
+                for (int r = 0; r < 4; r++) {
+                    float y = scale[h].of(h ? widen_hi<ELEM>(x[r]) : widen_lo<ELEM>(x[r]));
+#if BITS == 47
+                    i64 whole = __float2ll_rn(y);
+                    q[r] = (u32)whole, upper[r] = (u32)(whole >> 32);
+#else
+                    q[r] = (u32)__float2int_rn(y);
+#endif
+                }
+                turn(c, q);
+#pragma unroll
+                for (int d = 0; d < 4; d++) f.w[d][2 * i + h] = c[d];
+#if BITS == 47
+                turn_halves(d, upper);
+                f.w[4][2 * i + h] = d[0], f.w[5][2 * i + h] = d[1];
+#endif
+            }
+#else
+            turn(c, x); // bytes of a word: both digits of column 2g, then of 2g + 1
+            f.w[0][2 * i] = c[0], f.w[1][2 * i] = c[1], f.w[0][2 * i + 1] = c[2], f.w[1][2 * i + 1] = c[3];
+#if BITS == 23
+            u32 d[2];
+            turn_halves(d, *(const u32(*)[4])(top + 4 * i));
+            f.w[2][2 * i] = d[0], f.w[2][2 * i + 1] = d[1];
+#endif
+#endif
+        }
+    }
+};
+
+// add adds the products of a tile to the sums: a[e] are the digits of A of place e.
+__device__ __forceinline__ void add(int (&acc)[DIAGS][4], const Fragments &f, const u32 (&a)[S][2]) {
+#pragma unroll
+    for (int d = 0; d < S; d++)
+#pragma unroll
+        for (int e = 0; e < S; e++)
+            if (d == S - 1) mma<true>(acc[d + e], f.w[d], a[e]);
+            else mma<false>(acc[d + e], f.w[d], a[e]);
+}
+
+// four puts the sums of four neighbouring places together, of those that there are: below 2^57.
+__device__ __forceinline__ i64 four(const int (&acc)[DIAGS][4], int first, int i) {
+    i64 t = 0;
+#pragma unroll
+    for (int d = 0; d < 4; d++)
+        if (first + d < DIAGS) t += (i64)acc[first + d][i] * (1 << 8 * d);
+    return t;
+}
+
+// total puts the sums of one output together, by words of 32 bits.
+__device__ __forceinline__ i128 total(const int (&acc)[DIAGS][4], int i) {
+    i64 t = four(acc, 0, i);
+    if (BITS == 15) return t;
+    u32 low = (u32)t;
+    t = (t >> 32) + four(acc, 4, i);
+    if (BITS < 47) return (i128)t << 32 | low;
+    u32 middle = (u32)t;
+    t = (t >> 32) + four(acc, 8, i);
+    return (i128)t << 64 | (u64)middle << 32 | low;
+}
+
+// slab_bytes returns the bytes of B in shared memory.
+__device__ __forceinline__ u32 slab_bytes(const Params &p) { return ((BITS == 23 ? 48 : 32) * p.ldq + 127) & ~127u; }
+
+// put_apart is put, out of the way of the common case.
+__device__ __noinline__ void put_apart(u32 row, u32 j, u32 y, u32 ra, u32 rb, const u32 *rows, const void *values,
+                                       const void *b, const u32 *bias, u32 *c, const Params &p) {
+    put(row, j, y, ra, rb, rows, values, b, bias, c, p);
+}
+
+// Chunk is 8 neighbouring columns of a row of B.
+template <int ELEM> struct Chunk {
+    static const int WORDS = ELEM == F32 ? 8 : 4;
+    u32 w[WORDS];
+
+    __device__ __forceinline__ void load(const u32 *b, u32 k, u32 col, const Params &p) {
+        const uint4 *from = (const uint4 *)(b + ((size_t)k * p.ldb + col) * WORDS / 8);
+#pragma unroll
+        for (int i = 0; i < WORDS; i += 4) {
+            uint4 v = __ldg(from + i / 4);
+            w[i] = v.x, w[i + 1] = v.y, w[i + 2] = v.z, w[i + 3] = v.w;
+        }
+    }
+    __device__ __forceinline__ u32 bits(int t) const {
+        if (ELEM == F32) return w[t % WORDS];
+        return __float_as_uint(t % 2 ? widen_hi<ELEM>(w[t / 2]) : widen_lo<ELEM>(w[t / 2]));
+    }
+};
+
+// Share is the thread's share of B: 8 columns of every APART-th row, from row threadIdx.x / 2 on.
+#define APART (THREADS / 2)
+template <int ELEM> struct Share {
+    unsigned char *slab;
+    const u32 *b;
+    u32 half, col;
+    bool inside;
+
+    __device__ __forceinline__ Share(unsigned char *slab, const u32 *b, u32 first, const Params &p)
+        : slab(slab), b(b), half(threadIdx.x % 2), col(first + 8 * half), inside(col < p.ldb) {}
+    // load returns a row's elements, zeros where there are none.
+    __device__ __forceinline__ Chunk<ELEM> load(u32 k, const Params &p) const {
+        Chunk<ELEM> x;
+#pragma unroll
+        for (int t = 0; t < Chunk<ELEM>::WORDS; t++) x.w[t] = 0;
+        if (inside && k < p.ldq) x.load(b, k, col, p);
+        return x;
+    }
+    __device__ __forceinline__ uint4 *line(u32 k) const { return (uint4 *)(slab + 32 * k + 16 * half); }
+
+    // scan finds the ranges of the columns, and leaves elements of 16 bits in the slab.
+    __device__ __forceinline__ void scan(u32 (&range)[8], const Params &p) const {
+        constexpr u32 AHEAD = ELEM == F32 ? 8 : 16;
+        Seen seen[8];
+#pragma unroll 1
+        for (u32 k = threadIdx.x / 2; k < p.ldq; k += AHEAD * APART) {
+            Chunk<ELEM> x[AHEAD];
+#pragma unroll
+            for (u32 i = 0; i < AHEAD; i++) x[i] = load(k + i * APART, p);
+#pragma unroll
+            for (u32 i = 0; i < AHEAD; i++) {
+#pragma unroll
+                for (int t = 0; t < 8; t++) seen[t].see(x[i].bits(t));
+                if (ELEM != F32 && k + i * APART < p.ldq)
+                    *line(k + i * APART) = make_uint4(x[i].w[0], x[i].w[1], x[i].w[2], x[i].w[3]);
+            }
+        }
+#pragma unroll
+        for (int t = 0; t < 8; t++) {
+            range[t] = col + t < p.n ? seen[t].range() : 0;
+#pragma unroll
+            for (int d = 2; d < 32; d *= 2) range[t] = Seen::join(range[t], __shfl_xor_sync(ALL, range[t], d));
+        }
+    }
+
+    // to_digits makes digits of the elements.
+    __device__ __forceinline__ void to_digits(const u32 *ranges, const Params &p) const {
+        float first[8], then[8];
+#pragma unroll
+        for (int t = 0; t < 8; t++) {
+            Scale<F32> s(ranges[8 * half + t]);
+            first[t] = s.first, then[t] = s.then;
+        }
+        uint2 *tops = (uint2 *)(slab + 32 * p.ldq) + half;
+#pragma unroll 2
+        for (u32 k = threadIdx.x / 2; k < p.ldq; k += APART) {
+            Chunk<ELEM> x;
+            if (ELEM == F32) {
+                x = load(k, p);
+            } else {
+                uint4 v = *line(k);
+                x.w[0] = v.x, x.w[1] = v.y, x.w[2] = v.z, x.w[3] = v.w;
+            }
+            u32 q[8], two[4], top[4];
+#pragma unroll
+            for (int t = 0; t < 8; t++) q[t] = (u32)__float2int_rn(__uint_as_float(x.bits(t)) * first[t] * then[t]);
+#pragma unroll
+            for (int t = 0; t < 4; t++) {
+                two[t] = __byte_perm(q[2 * t], q[2 * t + 1], 0x5410);
+                top[t] = __byte_perm(q[2 * t], q[2 * t + 1], 0x0062);
+            }
+            *line(k) = make_uint4(two[0], two[1], two[2], two[3]);
+            if (BITS == 23)
+                tops[2 * k] = make_uint2(__byte_perm(top[0], top[1], 0x5410), __byte_perm(top[2], top[3], 0x5410));
+        }
+    }
+};
+
+// bring finds the ranges of the CTA's columns and leaves B in the slab. Columns past the last are zeros. ranges has room
+// for those that each warp finds.
+template <int ELEM>
+__device__ __forceinline__ void bring(unsigned char *slab, u32 *ranges, const u32 *b, u32 first, const Params &p) {
+    Share<ELEM> share(slab, b, first, p);
+    u32 range[8];
+    share.scan(range, p);
+    if (threadIdx.x % 32 < 2)
+#pragma unroll
+        for (int t = 0; t < 8; t++) ranges[threadIdx.x / 32 * COLS + 8 * share.half + t] = range[t];
+    __syncthreads();
+    if (threadIdx.x < COLS) {
+        u32 r = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) r = Seen::join(r, ranges[w * COLS + threadIdx.x]);
+        ranges[threadIdx.x] = r;
+    }
+    __syncthreads();
+#if !KEPT
+    share.to_digits(ranges, p);
+    __syncthreads();
+#endif
+}
+
+// Panel is what a lane, which has two of a panel's rows, knows of it.
+struct Panel {
+    u32 tiles, row[2], range[2];
+
+    __device__ __forceinline__ void load(const u32 *item, const u32 *rows) {
+        tiles = item[2];
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            row[e] = item[5 + 2 * (threadIdx.x % 4) + e];
+            range[e] = row[e] == NOROW ? 0 : rows[2 * (size_t)row[e] + 1];
+        }
+    }
+};
+
+// Panels are those that a warp has, from first to last - 1, which lie one behind the other.
+struct Panels {
+    const u32 *items;
+    u32 count, first, last;
+
+    // weight returns what the panels before one are worth; one is worth two tiles more than it has.
+    __device__ __forceinline__ u32 weight(u32 panel) const { return items[ITEM * (size_t)panel + 1] + 2 * panel; }
+    // find returns the first panel of at least this weight. A warp tries 32 at a time.
+    __device__ __forceinline__ u32 find(u32 least) const {
+        u32 from = 0, many = count;
+        while (many > 0) {
+            u32 step = (many + 31) / 32, at = from + threadIdx.x % 32 * step;
+            u32 below = __popc(__ballot_sync(ALL, at < from + many && weight(at) < least));
+            if (below == 0) return from;
+            u32 next = from + (below - 1) * step + 1; // the last one below is the one before
+            many = min(from + many, next + step - 1) - next, from = next;
+        }
+        return from;
+    }
+    // share finds those of one of as many shares: of the same weight.
+    __device__ __forceinline__ void share(u32 number, u32 shares) {
+        u64 all = count == 0 ? 0 : weight(count - 1) + items[ITEM * (size_t)(count - 1) + 2] + 2;
+        first = find(all * number / shares), last = find(all * (number + 1) / shares);
+    }
+    __device__ __forceinline__ const u32 *item(u32 panel) const { return items + ITEM * (size_t)panel; }
+    __device__ __forceinline__ u32 tiles() const {
+        return first == last ? 0 : item(last - 1)[1] + item(last - 1)[2] - item(first)[1];
+    }
+};
+
+// Ring is a warp's tiles of A in shared memory, the next STAGES - 1 on their way.
+struct Ring {
+    u32 at, left; // left: tiles to load
+    u32 read, written; // bytes from the first buffer to that of the next tile to read, and to load
+    const char *ints;
+    const u32 *columns;
+
+    static __device__ __forceinline__ void next(u32 &stage) {
+        stage += TILE_BYTES;
+        if (stage == STAGES * TILE_BYTES) stage = 0;
+    }
+    __device__ __forceinline__ void load(u32 lane) {
+        if (left > 0) {
+            u32 to = at + written + 16 * lane;
+#pragma unroll
+            for (int i = 0; i < S / 2; i++) copy<16>(to + 512 * i, ints + 512 * i, 16);
+            if (S % 2 && lane < 16) copy<16>(to + 256 * (S - 1), ints + 256 * (S - 1), 16);
+            copy<4>(to + 256 * S - 12 * lane, columns, 4);
+            ints += 256 * S, columns += 32, left--;
+        }
+        next(written);
+        copy_commit();
+    }
+    // await waits for the next tile to read.
+    __device__ __forceinline__ void await() const {
+        copy_wait<STAGES - 2>();
+        __syncwarp();
+    }
+    __device__ __forceinline__ void start(const Panels &panels, const u32 *rows, const char *all, u32 lane) {
+        left = panels.tiles(), read = written = 0;
+        if (left > 0) {
+            const u32 *item = panels.item(panels.first);
+            columns = rows + item[0] + lane, ints = all + (size_t)item[1] * (256 * S) + 16 * lane;
+        }
+#pragma unroll
+        for (int s = 0; s < STAGES - 1; s++) load(lane);
+    }
+};
+
+// Place is what a lane knows of its columns, and of where they are in shared memory.
+template <int ELEM> struct Place {
+    u32 lane, t, col; // lane (g, t) has columns col and col + 1
+    u32 ranges[2];
+    Scale<ELEM> scale[2];
+    Slab slab;
+};
+
+// step adds the products of a tile, whose words of B are there, and fetches those of the next one, if there is one.
+template <int ELEM>
+__device__ __forceinline__ void step(int (&acc)[DIAGS][4], Words &words, bool more, Ring &ring,
+                                     const Place<ELEM> &place) {
+    Fragments f;
+    words.digits<ELEM>(f, place.scale);
+    u32 now = ring.at + ring.read, a[S][2], from = now + 8 * place.lane;
+#pragma unroll
+    for (int d = 0; d < S; d++) {
+        uint2 x = load_shared2(from + 256 * d);
+        a[d][0] = x.x, a[d][1] = x.y;
+    }
+    __syncwarp(); // all have read what the copy overwrites
+    ring.load(place.lane);
+    ring.next(ring.read);
+    ring.await();
+    words.fetch(place.slab, (more ? ring.at + ring.read : now) + 256 * S + 32 * place.t);
+    add(acc, f, a);
+}
+
+// finish writes the lane's two columns of two rows of C.
+template <int ELEM>
+__device__ __forceinline__ void finish(const int (&acc)[DIAGS][4], const Panel &panel, const Place<ELEM> &place,
+                                       const u32 *rows, const void *values, const void *b, const u32 *bias, u32 *c,
+                                       const Params &p) {
+    bool plain = p.store == 0 && (p.ldc & 1) == 0 && place.col + 2 <= p.n;
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        u32 row = panel.row[e], ra = panel.range[e], y[2];
+        if (row == NOROW || place.col >= p.n) continue;
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            y[h] = rounded(total(acc, 2 * h + e), unit(ra, BITS) + unit(place.ranges[h], BITS));
+        if (plain && ((ra | place.ranges[0] | place.ranges[1]) & WILD) == 0) {
+            *(uint2 *)(c + (size_t)row * p.ldc + place.col) = make_uint2(y[0], y[1]);
+            continue;
+        }
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            if (place.col + h < p.n)
+                put_apart(row, place.col + h, y[h], ra, place.ranges[h], rows, values, b, bias, c, p);
+    }
+}
+
+template <int ELEM>
+__device__ __forceinline__ void multiply(unsigned char *smem, const u32 *rows, const char *ints, const void *values,
+                                         const u32 *b, const u32 *bias, u32 *c, const Params &p) {
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * COLS, g = lane / 4;
+    u32 at = shared_address(smem), *ranges = (u32 *)(smem + slab_bytes(p) + WARPS * STAGES * TILE_BYTES);
+    Panels panels = {rows + p.heavy, p.items};
+    panels.share((blockIdx.x + gridDim.x * blockIdx.z) * WARPS + warp, gridDim.x * gridDim.z * WARPS);
+    Ring ring = {at + slab_bytes(p) + warp * (STAGES * TILE_BYTES)};
+    ring.start(panels, rows, ints, lane);
+    launches_before();
+    launches_after();
+    bring<ELEM>(smem, ranges, b, first, p);
+    u32 r0 = ranges[2 * g], r1 = ranges[2 * g + 1], left = panels.tiles();
+    Place<ELEM> place = {lane, lane % 4, first + 2 * g, {r0, r1}, {r0, r1}, {at + 4 * g, at + 32 * p.ldq + 2 * g}};
+    Words words;
+    if (left > 0) {
+        ring.await();
+        words.fetch(place.slab, ring.at + 256 * S + 32 * place.t);
+    }
+    Panel now, next;
+    if (panels.first < panels.last) next.load(panels.item(panels.first), rows);
+#pragma unroll 1
+    for (u32 i = panels.first; i < panels.last; i++) {
+        now = next;
+        if (i + 1 < panels.last) next.load(panels.item(i + 1), rows);
+        int acc[DIAGS][4] = {};
+#pragma unroll 1
+        for (u32 tile = 0; tile < now.tiles; tile++) step(acc, words, --left > 0, ring, place);
+        finish(acc, now, place, rows, values, b, bias, c, p);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__restrict__ values,
+        const u32 *__restrict__ b, const u32 *__restrict__, const u32 *__restrict__ bias, u32 *c, i128 *,
+        const __grid_constant__ Params p) {
+    extern __shared__ __align__(1024) unsigned char smem[];
+    if (elem_of(p) == F16) multiply<F16>(smem, rows, ints, values, b, bias, c, p);
+    else if (elem_of(p) == BF16) multiply<BF16>(smem, rows, ints, values, b, bias, c, p);
+#if !KEPT
+    else multiply<F32>(smem, rows, ints, values, b, bias, c, p);
+#endif
+}
