@@ -101,9 +101,13 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		Split: spec.Split{Longest: uint32(longest), Rows: uint32(len(sums) / 3)},
 	}
 	if kind(variant) == Stationary {
-		f.Longest = 0
+		f.Longest, f.Rows = 0, 0
 	}
 	vectors := uint32(len(words) + len(items)*(itemWords+v) + len(sums))
+	if kind(variant) == Stationary { // columns are loaded by fours
+		sums = append(sums, make([]uint32, -vectors&3)...)
+		vectors += -vectors & 3
+	}
 	for _, t := range items {
 		words = append(words, vectors+t.first, t.first/rfx.Tile, (t.last-t.first)/rfx.Tile, t.part, t.of)
 		for r := range v {

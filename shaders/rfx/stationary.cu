@@ -6,11 +6,10 @@
 // Data movement: the CTA finds the ranges of its columns as it copies B, so that no launch comes before. A 16-bit B
 // stays as it is at p = 31 and 47, and an element becomes an integer each time that it is gathered; else B becomes
 // digits in shared memory. Four lanes of a quad read four rows at once: those that differ mod 4 lie in different banks.
-// Column numbers and digits of A go through shared memory, STAGES tiles deep, each warp on its own: its panels
-// lie one behind the other.
+// Column numbers and digits of A go from memory to registers, a tile ahead: a warp's panels lie one behind the other.
 // Digits of B are the bytes of its integers in two's complement: the highest is signed, the others are not.
 // Bound by: the bytes of A, which are read for each 16 columns; at p = 31 and 47 integer instructions.
-// Constants: BITS (p), WARPS, STAGES, COLS (16).
+// Constants: BITS (p), WARPS, COLS (16).
 
 #include "store.cuh"
 #include "../include/units.cuh"
@@ -22,7 +21,6 @@ typedef long long i64;
 #define S ((BITS + 1) / 8) // digits
 #define DIAGS (2 * S - 1) // sums of places
 #define KEPT (BITS >= 31) // B stays as it is
-#define TILE_BYTES (S * 256 + 128)
 #define ITEM 13 // words: see panels.go
 #define NOROW 0xffffffffu
 #define ALL 0xffffffffu
@@ -70,23 +68,10 @@ template <int ELEM> struct Scale {
     __device__ __forceinline__ float of(float x) const { return (ELEM == F16 ? x : x * first) * then; }
 };
 
-// load_shared loads a word, load_shared4 four. (The compiler does not move them.)
+// load_shared loads a word. (The compiler does not move it.)
 __device__ __forceinline__ u32 load_shared(u32 at) {
     u32 x;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
-    return x;
-}
-__device__ __forceinline__ uint2 load_shared2(u32 at) {
-    uint2 x;
-    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(at) : "memory");
-    return x;
-}
-__device__ __forceinline__ uint4 load_shared4(u32 at) {
-    uint4 x;
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                 : "r"(at)
-                 : "memory");
     return x;
 }
 
@@ -110,10 +95,10 @@ struct Words {
     u32 top[8];
 #endif
 
-    __device__ __forceinline__ void fetch(const Slab &slab, u32 rows) {
+    __device__ __forceinline__ void fetch(const Slab &slab, const uint4 (&rows)[2]) {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            uint4 k = load_shared4(rows + 16 * i);
+            uint4 k = rows[i];
             w[4 * i] = slab.word(k.x), w[4 * i + 1] = slab.word(k.y), w[4 * i + 2] = slab.word(k.z),
             w[4 * i + 3] = slab.word(k.w);
 #if BITS == 23
@@ -372,42 +357,47 @@ struct Panels {
     }
 };
 
-// Ring is a warp's tiles of A in shared memory, the next STAGES - 1 on their way.
-struct Ring {
-    u32 at, left; // left: tiles to load
-    u32 read, written; // bytes from the first buffer to that of the next tile to read, and to load
+// load_global loads two or four words. (The compiler does not move it.)
+__device__ __forceinline__ uint2 load_global2(const void *from) {
+    uint2 x;
+    asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from) : "memory");
+    return x;
+}
+__device__ __forceinline__ uint4 load_global4(const void *from) {
+    uint4 x;
+    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "l"(from)
+                 : "memory");
+    return x;
+}
+
+// Tiles is what a lane has of a warp's tiles of A: the numbers of eight columns, and the digits of one row in them.
+// Behind the last tile the last one follows again.
+struct Tiles {
     const char *ints;
     const u32 *columns;
+    u32 ints_left, columns_left; // tiles behind that at ints, at columns
+    uint4 k[2];
+    u32 a[S][2];
 
-    static __device__ __forceinline__ void next(u32 &stage) {
-        stage += TILE_BYTES;
-        if (stage == STAGES * TILE_BYTES) stage = 0;
+    __device__ __forceinline__ Tiles(const Panels &panels, const u32 *rows, const char *all) {
+        u32 lane = threadIdx.x % 32;
+        const u32 *item = panels.item(panels.first);
+        columns = rows + item[0] + 8 * (lane % 4), ints = all + (size_t)item[1] * (256 * S) + 8 * lane;
+        ints_left = columns_left = panels.tiles() - 1;
     }
-    __device__ __forceinline__ void load(u32 lane) {
-        if (left > 0) {
-            u32 to = at + written + 16 * lane;
+    __device__ __forceinline__ void load_columns() {
+        k[0] = load_global4(columns), k[1] = load_global4(columns + 4);
+        if (columns_left > 0) columns += 32, columns_left--;
+    }
+    __device__ __forceinline__ void load_digits() {
 #pragma unroll
-            for (int i = 0; i < S / 2; i++) copy<16>(to + 512 * i, ints + 512 * i, 16);
-            if (S % 2 && lane < 16) copy<16>(to + 256 * (S - 1), ints + 256 * (S - 1), 16);
-            copy<4>(to + 256 * S - 12 * lane, columns, 4);
-            ints += 256 * S, columns += 32, left--;
+        for (int d = 0; d < S; d++) {
+            uint2 x = load_global2(ints + 256 * d);
+            a[d][0] = x.x, a[d][1] = x.y;
         }
-        next(written);
-        copy_commit();
-    }
-    // await waits for the next tile to read.
-    __device__ __forceinline__ void await() const {
-        copy_wait<STAGES - 2>();
-        __syncwarp();
-    }
-    __device__ __forceinline__ void start(const Panels &panels, const u32 *rows, const char *all, u32 lane) {
-        left = panels.tiles(), read = written = 0;
-        if (left > 0) {
-            const u32 *item = panels.item(panels.first);
-            columns = rows + item[0] + lane, ints = all + (size_t)item[1] * (256 * S) + 16 * lane;
-        }
-#pragma unroll
-        for (int s = 0; s < STAGES - 1; s++) load(lane);
+        if (ints_left > 0) ints += 256 * S, ints_left--;
     }
 };
 
@@ -419,24 +409,16 @@ template <int ELEM> struct Place {
     Slab slab;
 };
 
-// step adds the products of a tile, whose words of B are there, and fetches those of the next one, if there is one.
+// step adds the products of a tile, whose words of B are there, fetches those of the next one, and loads what is needed
+// after that.
 template <int ELEM>
-__device__ __forceinline__ void step(int (&acc)[DIAGS][4], Words &words, bool more, Ring &ring,
-                                     const Place<ELEM> &place) {
+__device__ __forceinline__ void step(int (&acc)[DIAGS][4], Words &words, Tiles &tiles, const Place<ELEM> &place) {
     Fragments f;
     words.digits<ELEM>(f, place.scale);
-    u32 now = ring.at + ring.read, a[S][2], from = now + 8 * place.lane;
-#pragma unroll
-    for (int d = 0; d < S; d++) {
-        uint2 x = load_shared2(from + 256 * d);
-        a[d][0] = x.x, a[d][1] = x.y;
-    }
-    __syncwarp(); // all have read what the copy overwrites
-    ring.load(place.lane);
-    ring.next(ring.read);
-    ring.await();
-    words.fetch(place.slab, (more ? ring.at + ring.read : now) + 256 * S + 32 * place.t);
-    add(acc, f, a);
+    words.fetch(place.slab, tiles.k);
+    tiles.load_columns();
+    add(acc, f, tiles.a);
+    tiles.load_digits();
 }
 
 // finish writes the lane's two columns of two rows of C.
@@ -467,30 +449,35 @@ template <int ELEM>
 __device__ __forceinline__ void multiply(unsigned char *smem, const u32 *rows, const char *ints, const void *values,
                                          const u32 *b, const u32 *bias, u32 *c, const Params &p) {
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * COLS, g = lane / 4;
-    u32 at = shared_address(smem), *ranges = (u32 *)(smem + slab_bytes(p) + WARPS * STAGES * TILE_BYTES);
+    u32 at = shared_address(smem), *ranges = (u32 *)(smem + slab_bytes(p));
     Panels panels = {rows + p.heavy, p.items};
     panels.share((blockIdx.x + gridDim.x * blockIdx.z) * WARPS + warp, gridDim.x * gridDim.z * WARPS);
-    Ring ring = {at + slab_bytes(p) + warp * (STAGES * TILE_BYTES)};
-    ring.start(panels, rows, ints, lane);
     launches_before();
     launches_after();
     bring<ELEM>(smem, ranges, b, first, p);
-    u32 r0 = ranges[2 * g], r1 = ranges[2 * g + 1], left = panels.tiles();
+    if (panels.first == panels.last) return;
+    u32 r0 = ranges[2 * g], r1 = ranges[2 * g + 1];
     Place<ELEM> place = {lane, lane % 4, first + 2 * g, {r0, r1}, {r0, r1}, {at + 4 * g, at + 32 * p.ldq + 2 * g}};
+#pragma unroll
+    for (int h = 0; h < 2; h++) asm volatile("" : "+f"(place.scale[h].then)); // not computed in each step
+    asm volatile("" : "+r"(place.slab.at));
+    Tiles tiles(panels, rows, ints);
     Words words;
-    if (left > 0) {
-        ring.await();
-        words.fetch(place.slab, ring.at + 256 * S + 32 * place.t);
+    if (panels.tiles() > 0) {
+        tiles.load_columns();
+        tiles.load_digits();
+        words.fetch(place.slab, tiles.k);
+        tiles.load_columns();
     }
     Panel now, next;
-    if (panels.first < panels.last) next.load(panels.item(panels.first), rows);
+    next.load(panels.item(panels.first), rows);
 #pragma unroll 1
     for (u32 i = panels.first; i < panels.last; i++) {
         now = next;
         if (i + 1 < panels.last) next.load(panels.item(i + 1), rows);
         int acc[DIAGS][4] = {};
 #pragma unroll 1
-        for (u32 tile = 0; tile < now.tiles; tile++) step(acc, words, --left > 0, ring, place);
+        for (u32 tile = 0; tile < now.tiles; tile++) step(acc, words, tiles, place);
         finish(acc, now, place, rows, values, b, bias, c, p);
     }
 }

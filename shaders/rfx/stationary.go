@@ -23,16 +23,16 @@ const (
 
 // byStationary are the variants of stationary.cu.
 func byStationary() []*spec.Variant {
-	return []*spec.Variant{stationary(rfx.P15, 16, 4), stationary(rfx.P23, 16, 2), stationary(rfx.P31, 16, 4),
-		stationary(rfx.P47, 16, 3)}
+	return []*spec.Variant{stationary(rfx.P15, 24), stationary(rfx.P23, 20), stationary(rfx.P31, 20),
+		stationary(rfx.P47, 16)}
 }
 
-// stationary is stationary.cu for p: warps a workgroup, tiles of A that each has in shared memory.
-func stationary(p rfx.P, warps, stages uint32) *spec.Variant {
+// stationary is stationary.cu for p, with as many warps a workgroup.
+func stationary(p rfx.P, warps uint32) *spec.Variant {
 	return sizes{p: p, v: 8, stationary: true}.sized(spec.PTX(fmt.Sprintf("cuda_stationary_p%d", p), spec.Variant{
 		Entry: "rfx", Local: spec.Line(32 * warps), Overlaps: true, Shared: stationaryShared,
 		Consts: []spec.Const{
-			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("WARPS", warps), spec.Define("STAGES", stages),
+			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("WARPS", warps),
 			spec.Define("COLS", stationaryCols),
 		},
 		Need: spec.Need{Arch: 90, Shared: stationaryShared,
@@ -47,9 +47,7 @@ func stays(p rfx.P) bool { return p >= rfx.P31 }
 // mostRows returns the most rows of B of which a variant's workgroups have room for 16 columns. A sum of as many
 // products of digits, one of which is unsigned, is below 2³¹.
 func mostRows(v *spec.Variant) int {
-	s, warps := PrecisionOf(v).Bytes(), int(v.Const("WARPS"))
-	perTile := s*8*rfx.Tile + 4*rfx.Tile
-	room := stationaryShared - warps*(int(v.Const("STAGES"))*perTile+4*stationaryCols) - 128
+	room := stationaryShared - 4*stationaryCols*int(v.Const("WARPS")) - 128
 	return room / (stationaryCols * pick(PrecisionOf(v) == rfx.P23, 3, 2))
 }
 
