@@ -6,10 +6,10 @@
 // Data movement: the CTA finds the ranges of its columns as it copies B, so that no launch comes before. A 16-bit B
 // stays as it is at p = 31 and 47, and an element becomes an integer each time that it is gathered; else B becomes
 // digits in shared memory. Four lanes of a quad read four rows at once: those that differ mod 4 lie in different banks.
-// Column numbers and digits of A go from memory to registers, a tile ahead: a warp's panels lie one behind the other.
+// Column numbers and digits of A go from memory to registers, AHEAD tiles ahead: a warp's panels lie one behind the other.
 // Digits of B are the bytes of its integers in two's complement: the highest is signed, the others are not.
 // Bound by: the bytes of A, which are read for each 16 columns; at p = 31 and 47 integer instructions.
-// Constants: BITS (p), WARPS, COLS (16).
+// Constants: BITS (p), WARPS, AHEAD (tiles of A that a lane loads ahead), COLS (16).
 
 #include "store.cuh"
 #include "../include/units.cuh"
@@ -61,11 +61,19 @@ __device__ __forceinline__ void turn_halves(u32 (&c)[2], const u32 (&x)[4]) {
 template <int ELEM> struct Scale {
     float first, then;
 
+    Scale() = default;
     __device__ __forceinline__ Scale(u32 range) {
         int l = -unit(range, BITS), half = ELEM == F16 ? 0 : l / 2;
         first = __uint_as_float((u32)(127 + half) << 23), then = __uint_as_float((u32)(127 + l - half) << 23);
     }
-    __device__ __forceinline__ float of(float x) const { return (ELEM == F16 ? x : x * first) * then; }
+    __device__ __forceinline__ float near(float x) const { return ELEM == F16 ? x : x * first; }
+    // whole returns x·2^-L as an integer, at p = 15 in its lower half: adding 3·2^22 rounds it, to the last bits of an
+    // f32.
+    __device__ __forceinline__ u32 whole(float x) const {
+        if (BITS == 15) return __float_as_uint(__fmaf_rn(near(x), then, 12582912.0f));
+        return (u32)__float2int_rn(near(x) * then);
+    }
+    __device__ __forceinline__ i64 whole64(float x) const { return __float2ll_rn(near(x) * then); }
 };
 
 // load_shared loads a word. (The compiler does not move it.)
@@ -123,12 +131,12 @@ struct Words {
 #endif
 #pragma unroll
                 for (int r = 0; r < 4; r++) {
-                    float y = scale[h].of(h ? widen_hi<ELEM>(x[r]) : widen_lo<ELEM>(x[r]));
+                    float y = h ? widen_hi<ELEM>(x[r]) : widen_lo<ELEM>(x[r]);
 #if BITS == 47
-                    i64 whole = __float2ll_rn(y);
+                    i64 whole = scale[h].whole64(y);
                     q[r] = (u32)whole, upper[r] = (u32)(whole >> 32);
 #else
-                    q[r] = (u32)__float2int_rn(y);
+                    q[r] = scale[h].whole(y);
 #endif
                 }
                 turn(c, q);
@@ -233,21 +241,9 @@ template <int ELEM> struct Share {
 
     // scan finds the ranges of the columns, and leaves elements of 16 bits in the slab.
     __device__ __forceinline__ void scan(u32 (&range)[8], const Params &p) const {
-        constexpr u32 AHEAD = ELEM == F32 ? 8 : 16;
         Seen seen[8];
-#pragma unroll 1
-        for (u32 k = threadIdx.x / 2; k < p.ldq; k += AHEAD * APART) {
-            Chunk<ELEM> x[AHEAD];
-#pragma unroll
-            for (u32 i = 0; i < AHEAD; i++) x[i] = load(k + i * APART, p);
-#pragma unroll
-            for (u32 i = 0; i < AHEAD; i++) {
-#pragma unroll
-                for (int t = 0; t < 8; t++) seen[t].see(x[i].bits(t));
-                if (ELEM != F32 && k + i * APART < p.ldq)
-                    *line(k + i * APART) = make_uint4(x[i].w[0], x[i].w[1], x[i].w[2], x[i].w[3]);
-            }
-        }
+        if (ELEM == F32) see_all<4>(seen, p, [&](u32 k) { return load(k, p); });
+        else if (!copy_and_see(seen, p)) see_all<1>(seen, p, [&](u32 k) { return copied(k); });
 #pragma unroll
         for (int t = 0; t < 8; t++) {
             range[t] = col + t < p.n ? seen[t].range() : 0;
@@ -255,28 +251,68 @@ template <int ELEM> struct Share {
             for (int d = 2; d < 32; d *= 2) range[t] = Seen::join(range[t], __shfl_xor_sync(ALL, range[t], d));
         }
     }
+    // see_all looks at every element, ROWS rows at once.
+    template <u32 ROWS, class F>
+    __device__ __forceinline__ void see_all(Seen (&seen)[8], const Params &p, F chunk) const {
+#pragma unroll 1
+        for (u32 k = threadIdx.x / 2; k < p.ldq; k += ROWS * APART) {
+            Chunk<ELEM> x[ROWS];
+#pragma unroll
+            for (u32 i = 0; i < ROWS; i++) x[i] = chunk(k + i * APART);
+#pragma unroll
+            for (u32 i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int t = 0; t < 8; t++) seen[t].see(x[i].bits(t));
+        }
+    }
+    // copy_and_see copies elements of 16 bits and finds the largest ones, as integers without the sign. It returns whether
+    // all are finite; else seen is as it was.
+    __device__ __forceinline__ bool copy_and_see(Seen (&seen)[8], const Params &p) const {
+        constexpr u32 ROWS = 16;
+        u32 most[4] = {};
+#pragma unroll 1
+        for (u32 k = threadIdx.x / 2; k < p.ldq; k += ROWS * APART) {
+            Chunk<ELEM> x[ROWS];
+#pragma unroll
+            for (u32 i = 0; i < ROWS; i++) x[i] = load(k + i * APART, p);
+#pragma unroll
+            for (u32 i = 0; i < ROWS; i++) {
+#pragma unroll
+                for (int t = 0; t < 4; t++) most[t] = __vmaxu2(most[t], x[i].w[t] & 0x7fff7fff);
+                if (k + i * APART < p.ldq) *line(k + i * APART) = make_uint4(x[i].w[0], x[i].w[1], x[i].w[2], x[i].w[3]);
+            }
+        }
+        u32 all = __vmaxu2(__vmaxu2(most[0], most[1]), __vmaxu2(most[2], most[3])), inf = ELEM == F16 ? 0x7c00 : 0x7f80;
+        if ((all & 0xffff) >= inf || all >> 16 >= inf) return false;
+        Chunk<ELEM> x;
+#pragma unroll
+        for (int t = 0; t < 4; t++) x.w[t] = most[t];
+#pragma unroll
+        for (int t = 0; t < 8; t++) seen[t].see(x.bits(t));
+        return true;
+    }
+    // copied returns a row's elements that are in the slab.
+    __device__ __forceinline__ Chunk<ELEM> copied(u32 k) const {
+        Chunk<ELEM> x;
+        uint4 v = *line(k);
+        x.w[0] = v.x, x.w[1] = v.y, x.w[2] = v.z, x.w[3] = v.w;
+        return x;
+    }
 
     // to_digits makes digits of the elements.
     __device__ __forceinline__ void to_digits(const u32 *ranges, const Params &p) const {
-        float first[8], then[8];
+        Scale<ELEM> scale[8];
 #pragma unroll
-        for (int t = 0; t < 8; t++) {
-            Scale<F32> s(ranges[8 * half + t]);
-            first[t] = s.first, then[t] = s.then;
-        }
+        for (int t = 0; t < 8; t++) scale[t] = ranges[8 * half + t];
         uint2 *tops = (uint2 *)(slab + 32 * p.ldq) + half;
 #pragma unroll 2
         for (u32 k = threadIdx.x / 2; k < p.ldq; k += APART) {
             Chunk<ELEM> x;
-            if (ELEM == F32) {
-                x = load(k, p);
-            } else {
-                uint4 v = *line(k);
-                x.w[0] = v.x, x.w[1] = v.y, x.w[2] = v.z, x.w[3] = v.w;
-            }
+            if constexpr (ELEM == F32) x = load(k, p);
+            else x = copied(k);
             u32 q[8], two[4], top[4];
 #pragma unroll
-            for (int t = 0; t < 8; t++) q[t] = (u32)__float2int_rn(__uint_as_float(x.bits(t)) * first[t] * then[t]);
+            for (int t = 0; t < 8; t++) q[t] = scale[t].whole(__uint_as_float(x.bits(t)));
 #pragma unroll
             for (int t = 0; t < 4; t++) {
                 two[t] = __byte_perm(q[2 * t], q[2 * t + 1], 0x5410);
@@ -372,14 +408,14 @@ __device__ __forceinline__ uint4 load_global4(const void *from) {
     return x;
 }
 
-// Tiles is what a lane has of a warp's tiles of A: the numbers of eight columns, and the digits of one row in them.
-// Behind the last tile the last one follows again.
+// Tiles is what a lane has of a warp's next tiles of A: the numbers of eight columns, and the digits of one row in them.
+// Tile i is in place i mod AHEAD. Behind the last tile the last one follows again.
 struct Tiles {
     const char *ints;
     const u32 *columns;
     u32 ints_left, columns_left; // tiles behind that at ints, at columns
-    uint4 k[2];
-    u32 a[S][2];
+    uint4 k[AHEAD][2];
+    u32 a[AHEAD][S][2];
 
     __device__ __forceinline__ Tiles(const Panels &panels, const u32 *rows, const char *all) {
         u32 lane = threadIdx.x % 32;
@@ -387,15 +423,15 @@ struct Tiles {
         columns = rows + item[0] + 8 * (lane % 4), ints = all + (size_t)item[1] * (256 * S) + 8 * lane;
         ints_left = columns_left = panels.tiles() - 1;
     }
-    __device__ __forceinline__ void load_columns() {
-        k[0] = load_global4(columns), k[1] = load_global4(columns + 4);
+    __device__ __forceinline__ void load_columns(int i) {
+        k[i][0] = load_global4(columns), k[i][1] = load_global4(columns + 4);
         if (columns_left > 0) columns += 32, columns_left--;
     }
-    __device__ __forceinline__ void load_digits() {
+    __device__ __forceinline__ void load_digits(int i) {
 #pragma unroll
         for (int d = 0; d < S; d++) {
             uint2 x = load_global2(ints + 256 * d);
-            a[d][0] = x.x, a[d][1] = x.y;
+            a[i][d][0] = x.x, a[i][d][1] = x.y;
         }
         if (ints_left > 0) ints += 256 * S, ints_left--;
     }
@@ -409,16 +445,18 @@ template <int ELEM> struct Place {
     Slab slab;
 };
 
-// step adds the products of a tile, whose words of B are there, fetches those of the next one, and loads what is needed
-// after that.
+// step adds the products of a tile, which is in place i and whose words of B are there, fetches the words of the next
+// one, and loads what is needed after that.
 template <int ELEM>
-__device__ __forceinline__ void step(int (&acc)[DIAGS][4], Words &words, Tiles &tiles, const Place<ELEM> &place) {
+__device__ __forceinline__ void step(int (&acc)[DIAGS][4], Words &words, Tiles &tiles, int i,
+                                     const Place<ELEM> &place) {
+    int next = (i + 1) % AHEAD;
     Fragments f;
     words.digits<ELEM>(f, place.scale);
-    words.fetch(place.slab, tiles.k);
-    tiles.load_columns();
-    add(acc, f, tiles.a);
-    tiles.load_digits();
+    words.fetch(place.slab, tiles.k[next]);
+    tiles.load_columns(next);
+    add(acc, f, tiles.a[i]);
+    tiles.load_digits(i);
 }
 
 // finish writes the lane's two columns of two rows of C.
@@ -464,22 +502,34 @@ __device__ __forceinline__ void multiply(unsigned char *smem, const u32 *rows, c
     Tiles tiles(panels, rows, ints);
     Words words;
     if (panels.tiles() > 0) {
-        tiles.load_columns();
-        tiles.load_digits();
-        words.fetch(place.slab, tiles.k);
-        tiles.load_columns();
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) tiles.load_columns(i), tiles.load_digits(i);
+        words.fetch(place.slab, tiles.k[0]);
+        tiles.load_columns(0);
     }
     Panel now, next;
-    next.load(panels.item(panels.first), rows);
-#pragma unroll 1
-    for (u32 i = panels.first; i < panels.last; i++) {
-        now = next;
-        if (i + 1 < panels.last) next.load(panels.item(i + 1), rows);
-        int acc[DIAGS][4] = {};
-#pragma unroll 1
-        for (u32 tile = 0; tile < now.tiles; tile++) step(acc, words, tiles, place);
-        finish(acc, now, place, rows, values, b, bias, c, p);
-    }
+    now.load(panels.item(panels.first), rows);
+    next = now;
+    if (panels.first + 1 < panels.last) next.load(panels.item(panels.first + 1), rows);
+    int acc[DIAGS][4] = {};
+    u32 left = now.tiles, number = panels.first;
+    // one multiplies a tile, after it has finished the panels that have no more. It returns false if there is none.
+    auto one = [&](int place_of) __attribute__((always_inline)) {
+        while (left == 0) {
+            finish(acc, now, place, rows, values, b, bias, c, p);
+            if (++number == panels.last) return false;
+            now = next, left = now.tiles;
+            if (number + 1 < panels.last) next.load(panels.item(number + 1), rows);
+#pragma unroll
+            for (int d = 0; d < DIAGS; d++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) acc[d][e] = 0;
+        }
+        step(acc, words, tiles, place_of, place);
+        left--;
+        return true;
+    };
+    while (one(0) && (AHEAD < 2 || one(1 % AHEAD)) && (AHEAD < 3 || one(2 % AHEAD))) {}
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

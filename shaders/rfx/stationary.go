@@ -23,17 +23,17 @@ const (
 
 // byStationary are the variants of stationary.cu.
 func byStationary() []*spec.Variant {
-	return []*spec.Variant{stationary(rfx.P15, 24), stationary(rfx.P23, 20), stationary(rfx.P31, 20),
-		stationary(rfx.P47, 16)}
+	return []*spec.Variant{stationary(rfx.P15, 16, 3), stationary(rfx.P23, 16, 2), stationary(rfx.P31, 20, 1),
+		stationary(rfx.P47, 16, 1)}
 }
 
-// stationary is stationary.cu for p, with as many warps a workgroup.
-func stationary(p rfx.P, warps uint32) *spec.Variant {
+// stationary is stationary.cu for p: warps a workgroup, tiles of A that each loads ahead.
+func stationary(p rfx.P, warps, ahead uint32) *spec.Variant {
 	return sizes{p: p, v: 8, stationary: true}.sized(spec.PTX(fmt.Sprintf("cuda_stationary_p%d", p), spec.Variant{
 		Entry: "rfx", Local: spec.Line(32 * warps), Overlaps: true, Shared: stationaryShared,
 		Consts: []spec.Const{
 			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("WARPS", warps),
-			spec.Define("COLS", stationaryCols),
+			spec.Define("AHEAD", ahead), spec.Define("COLS", stationaryCols),
 		},
 		Need: spec.Need{Arch: 90, Shared: stationaryShared,
 			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 32, dtype.S8)}},
