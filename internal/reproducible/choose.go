@@ -237,8 +237,16 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	if c.kind == kernel.InStrips { // A is loaded ahead
 		return max(b.Memory, b.Gather+b.Compute) + start
 	}
-	return b.Memory + b.Gather + b.Compute + start
+	t := b.Memory + b.Gather + b.Compute
+	if c.kind == kernel.Stationary {
+		t = max(t, time.Duration(stats.Longest/rfx.Tile)*panelTile)
+	}
+	return t + start
 }
+
+// panelTile is how long a warp takes for a tile of a panel with B in shared memory, where it waits for loads. It has
+// whole panels. On an H200 it took 0.3 to 0.5 µs.
+const panelTile = 400 * time.Nanosecond
 
 // residueStats tells what packing the matrix as residues makes, a share of whose entries has no place in a 2:4 matrix.
 func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P) (formats.Stats, error) {

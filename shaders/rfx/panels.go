@@ -130,6 +130,11 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		},
 		Items: int64(len(items)),
 	}
+	if kind(variant) == Stationary {
+		for _, t := range items {
+			e.Stats.Longest = max(e.Stats.Longest, int64(t.last-t.first))
+		}
+	}
 	if len(m.Values) > 0 {
 		e.Stats.Fill = float64(a.NNZ()) / float64(len(m.Values))
 	}

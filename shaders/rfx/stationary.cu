@@ -9,7 +9,7 @@
 // Column numbers and digits of A go from memory to registers, AHEAD tiles ahead: a warp's panels lie one behind the other.
 // Digits of B are the bytes of its integers in two's complement: the highest is signed, the others are not.
 // Bound by: the bytes of A, which are read for each 16 columns; at p = 31 and 47 integer instructions.
-// Constants: BITS (p), WARPS, AHEAD (tiles of A that a lane loads ahead), COLS (16).
+// Constants: BITS (p), WARPS, AHEAD (1 to 3, tiles of A that a lane loads ahead), COLS (16).
 
 #include "store.cuh"
 #include "../include/units.cuh"
@@ -22,6 +22,7 @@ typedef long long i64;
 #define DIAGS (2 * S - 1) // sums of places
 #define KEPT (BITS >= 31) // B stays as it is
 #define ITEM 13 // words: see panels.go
+#define EXTRA 8
 #define NOROW 0xffffffffu
 #define ALL 0xffffffffu
 #define THREADS (32 * WARPS)
@@ -368,8 +369,9 @@ struct Panels {
     const u32 *items;
     u32 count, first, last;
 
-    // weight returns what the panels before one are worth; one is worth two tiles more than it has.
-    __device__ __forceinline__ u32 weight(u32 panel) const { return items[ITEM * (size_t)panel + 1] + 2 * panel; }
+    // weight returns what the panels before one are worth: tiles, and as many for each panel as make warps with panels of
+    // about equal length have equally many.
+    __device__ __forceinline__ u32 weight(u32 panel) const { return items[ITEM * (size_t)panel + 1] + EXTRA * panel; }
     // find returns the first panel of at least this weight. A warp tries 32 at a time.
     __device__ __forceinline__ u32 find(u32 least) const {
         u32 from = 0, many = count;
@@ -382,10 +384,17 @@ struct Panels {
         }
         return from;
     }
-    // share finds those of one of as many shares: of the same weight.
+    // share finds those of one of as many shares of about the same weight.
     __device__ __forceinline__ void share(u32 number, u32 shares) {
-        u64 all = count == 0 ? 0 : weight(count - 1) + items[ITEM * (size_t)(count - 1) + 2] + 2;
-        first = find(all * number / shares), last = find(all * (number + 1) / shares);
+        u32 all = count == 0 ? 0 : weight(count - 1) + item(count - 1)[2] + EXTRA;
+        first = begin(all, number, shares), last = begin(all, number + 1, shares);
+    }
+    // begin returns the first panel of a share: the one that begins nearest to where the share does.
+    __device__ __forceinline__ u32 begin(u32 all, u32 number, u32 shares) const {
+        if (number == 0 || count == 0) return 0;
+        if (number == shares) return count;
+        u32 at = (u64)all * number / shares, half = all / count / 2;
+        return find(at > half ? at - half : 0);
     }
     __device__ __forceinline__ const u32 *item(u32 panel) const { return items + ITEM * (size_t)panel; }
     __device__ __forceinline__ u32 tiles() const {
@@ -459,6 +468,13 @@ __device__ __forceinline__ void step(int (&acc)[DIAGS][4], Words &words, Tiles &
     tiles.load_digits(i);
 }
 
+__device__ __forceinline__ void clear(int (&acc)[DIAGS][4]) {
+#pragma unroll
+    for (int d = 0; d < DIAGS; d++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) acc[d][e] = 0;
+}
+
 // finish writes the lane's two columns of two rows of C.
 template <int ELEM>
 __device__ __forceinline__ void finish(const int (&acc)[DIAGS][4], const Panel &panel, const Place<ELEM> &place,
@@ -507,29 +523,39 @@ __device__ __forceinline__ void multiply(unsigned char *smem, const u32 *rows, c
         words.fetch(place.slab, tiles.k[0]);
         tiles.load_columns(0);
     }
+    u32 number = panels.first;
     Panel now, next;
-    now.load(panels.item(panels.first), rows);
-    next = now;
-    if (panels.first + 1 < panels.last) next.load(panels.item(panels.first + 1), rows);
-    int acc[DIAGS][4] = {};
-    u32 left = now.tiles, number = panels.first;
-    // one multiplies a tile, after it has finished the panels that have no more. It returns false if there is none.
-    auto one = [&](int place_of) __attribute__((always_inline)) {
-        while (left == 0) {
-            finish(acc, now, place, rows, values, b, bias, c, p);
+    next.load(panels.item(number), rows);
+    int acc[DIAGS][4];
+    auto turn = [&] { // the next panel begins
+        clear(acc);
+        now = next;
+        if (number + 1 < panels.last) next.load(panels.item(number + 1), rows);
+    };
+    auto end = [&] { finish(acc, now, place, rows, values, b, bias, c, p); };
+#if AHEAD == 1
+#pragma unroll 1
+    for (; number < panels.last; number++) {
+        turn();
+#pragma unroll 1
+        for (u32 tile = 0; tile < now.tiles; tile++) step(acc, words, tiles, 0, place);
+        end();
+    }
+#else
+    // Places of tiles are constants: a panel may end at each. one multiplies a tile, or returns false if there is none.
+    turn();
+    auto one = [&](int i) {
+        while (now.tiles == 0) {
+            end();
             if (++number == panels.last) return false;
-            now = next, left = now.tiles;
-            if (number + 1 < panels.last) next.load(panels.item(number + 1), rows);
-#pragma unroll
-            for (int d = 0; d < DIAGS; d++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) acc[d][e] = 0;
+            turn();
         }
-        step(acc, words, tiles, place_of, place);
-        left--;
+        step(acc, words, tiles, i, place);
+        now.tiles--;
         return true;
     };
-    while (one(0) && (AHEAD < 2 || one(1 % AHEAD)) && (AHEAD < 3 || one(2 % AHEAD))) {}
+    while (one(0) && one(1) && (AHEAD < 3 || one(2 % AHEAD))) {}
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
