@@ -34,8 +34,10 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		return 0, "", err
 	}
 	if named := r.named(w); named != nil {
-		byRows := r.candidates(kernel.Rows, kernel.Direct)
+		byRows, panels := r.candidates(kernel.Rows, kernel.Direct), r.candidates(kernel.Panels, kernel.Stationary)
 		switch {
+		case named.kind == kernel.Panels && w.Variant == "" && len(panels) > 1:
+			return r.fastest(ctx, panels, w.Cols)
 		case named.kind == kernel.Rows && w.Variant == "" && len(byRows) > 1:
 			return r.fastest(ctx, byRows, w.Cols)
 		case named.kind == kernel.InStrips && w.Variant == "":
@@ -47,7 +49,7 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.InStrips, kernel.InPairs,
+	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.InStrips, kernel.InPairs,
 		kernel.Residues, kernel.SparseResidues)
 	switch {
 	case len(candidates) == 0:
@@ -71,12 +73,13 @@ func (r *Executor) noPanels() string {
 
 // reasons say why a kind is taken that was asked for.
 var reasons = map[kernel.Kind]string{
-	kernel.Rows:     "rows were requested",
-	kernel.Direct:   "rows that quantise B were requested",
-	kernel.Panels:   "panels of rows go through matrix units",
-	kernel.InStrips: "strips of rows go through matrix units",
-	kernel.InPairs:  "pairs of entries go through sparse matrix units",
-	kernel.Residues: "residues go through matrix units",
+	kernel.Rows:       "rows were requested",
+	kernel.Direct:     "rows that quantise B were requested",
+	kernel.Panels:     "panels of rows go through matrix units",
+	kernel.Stationary: "panels of rows, with B in shared memory, go through matrix units",
+	kernel.InStrips:   "strips of rows go through matrix units",
+	kernel.InPairs:    "pairs of entries go through sparse matrix units",
+	kernel.Residues:   "residues go through matrix units",
 
 	kernel.SparseResidues: "residues of two of every four columns go through sparse matrix units",
 }
@@ -101,8 +104,8 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 // named returns what the work's format or variant asks for, or what the device has in its place: panels where it cannot
 // multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
-	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Shuffled, kernel.InStrips,
-		kernel.InPairs, kernel.Residues, kernel.SparseResidues) {
+	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.Shuffled,
+		kernel.InStrips, kernel.InPairs, kernel.Residues, kernel.SparseResidues) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}
@@ -110,7 +113,7 @@ func (r *Executor) named(w *work.Work) *candidate {
 	if w.Format == "" {
 		return nil
 	}
-	for _, k := range []kernel.Kind{kernel.KindOf(w.Format), kernel.Panels, kernel.Rows} {
+	for _, k := range []kernel.Kind{kernel.KindOf(w.Format), kernel.Panels, kernel.Stationary, kernel.Rows} {
 		if cs := r.candidates(k); len(cs) > 0 {
 			return &cs[0]
 		}
@@ -125,6 +128,8 @@ func (r *Executor) fits(kind kernel.Kind) error {
 	switch kind {
 	case kernel.InStrips, kernel.InPairs:
 		return kernel.FitsStrips(cols)
+	case kernel.Stationary:
+		return r.fitsStationary()
 	case kernel.Direct:
 		if r.source.Type() != dtype.F32 {
 			return fmt.Errorf("B of %v is quantised before: %w", r.source.Type(), backend.ErrUnsupported)
@@ -143,6 +148,25 @@ func (r *Executor) fits(kind kernel.Kind) error {
 			r.dev.Info(), backend.ErrUnsupported)
 	}
 	return err
+}
+
+// fitsStationary refuses a B that does not fit shared memory, with AutoP at any precision.
+func (r *Executor) fitsStationary() error {
+	_, cols := r.source.Dims()
+	at := []rfx.P{r.bits}
+	if r.auto != nil {
+		at = rfx.All[:]
+	}
+	for _, p := range at {
+		v, err := kernel.Variant(r.dev.Caps(), p, kernel.Stationary)
+		if err == nil {
+			err = kernel.FitsStationary(v, cols, r.source.Type())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fastest returns the candidate that is predicted to take the least time for n columns, and how long each takes.
@@ -216,8 +240,16 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	if c.kind == kernel.InStrips || c.kind == kernel.InPairs { // A is loaded ahead
 		return max(b.Memory, b.Gather+b.Compute) + start
 	}
-	return b.Memory + b.Gather + b.Compute + start
+	t := b.Memory + b.Gather + b.Compute
+	if c.kind == kernel.Stationary {
+		t = max(t, time.Duration(stats.Longest/rfx.Tile)*panelTile)
+	}
+	return t + start
 }
+
+// panelTile is how long a warp takes for a tile of a panel with B in shared memory, where it waits for loads. It has
+// whole panels. On an H200 it took 0.3 to 0.5 µs.
+const panelTile = 400 * time.Nanosecond
 
 // residueStats tells what packing the matrix as residues makes, a share of whose entries has no place in a 2:4 matrix.
 func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P) (formats.Stats, error) {
@@ -243,14 +275,10 @@ func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, err
 }
 
 // inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,
-// its rows are fetched so, and every pair of digits is multiplied, or every residue.
+// unless the kernel quantises it, its rows are fetched so, and every pair of digits is multiplied, or every residue.
 func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.Work {
-	row := 4 * int64(kernel.Layout(v, k, n).Row())
-	w.Bytes += 2 * int64(k) * row
-	if row == 0 { // they are as they were in f32; B is read once before, for its ranges
-		row = 4 * int64(n)
-	}
-	w.Gather = fetched * row
+	w.Bytes += 2 * int64(k) * 4 * int64(kernel.Layout(v, k, n).Row())
+	w.Gather = fetched * kernel.Fetched(v, k, n)
 	w.FLOPs *= kernel.Instructions(v, k)
 	return w
 }

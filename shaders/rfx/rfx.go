@@ -74,7 +74,7 @@ var Format = &spec.Format{
 type params struct {
 	n        uint32
 	ldb, ldc uint32
-	ldq      uint32 // of q; with strips the blocks of A's columns
+	ldq      uint32 // of q; with strips the blocks of A's columns; with B in shared memory its rows
 	first    uint32 // word of q's rows; in combine.cu of the remainder
 	// word of rows' segments: see pack and packPanels; of strips' segments: see packStrips
 	heavy       uint32
@@ -115,7 +115,8 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byPairs(), byResidues(), bySparseResidues(), byCoopResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byPairs(), byResidues(), bySparseResidues(),
+	byCoopResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -156,7 +157,8 @@ type Kind int
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
 // residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
 // columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32; strips of
-// pairs of entries, for sparse matrix instructions and few columns.
+// pairs of entries, for sparse matrix instructions and few columns; panels of neighbouring rows whose kernels have B in
+// shared memory.
 const (
 	Rows Kind = iota
 	Panels
@@ -166,6 +168,7 @@ const (
 	SparseResidues
 	Direct
 	InPairs
+	Stationary
 )
 
 // ByRows tells whether a kind has rows as they are in CSR.
@@ -178,10 +181,10 @@ func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues }
 // mode has for few columns; for residues, those that it has for many.
 var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
 	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr",
-	new(lanestream.Matrix[float32]).Format()}
+	new(lanestream.Matrix[float32]).Format(), new(cvse.Matrix[float32]).Format()}
 
 var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues",
-	"rows with B as it is", "pairs"}
+	"rows with B as it is", "pairs", "panels with B in shared memory"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -205,6 +208,8 @@ func kind(v *spec.Variant) Kind {
 		return Direct
 	case panelsKind:
 		return Panels
+	case stationaryKind:
+		return Stationary
 	case stripsKind:
 		return InStrips
 	case pairsKind:
@@ -232,7 +237,8 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 }
 
 // Split says for what a matrix is encoded, and how its rows or panels are shared out: the Format of matrices that this
-// kernel encodes. Of panels, Longest counts vectors, and a segment of one counts V times, once for each row.
+// kernel encodes. Of panels, Longest counts vectors, 0 where none is in segments, and a segment of one counts V times,
+// once for each row.
 type Split struct {
 	spec.Split
 	P      rfx.P
@@ -293,6 +299,8 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 		return quantise.NewLayout(k, n, p)
 	case Direct:
 		return quantise.NewRanges(k, n, p)
+	case Stationary:
+		return quantise.NewNone(k, n, p)
 	case InStrips, InPairs:
 		return quantise.NewFragments(k, n, p)
 	case Residues, SparseResidues:
@@ -310,6 +318,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	switch {
+	case kind(v) == Stationary:
+		return launchStationary(v, e, p, q)
 	case m.Strips.Blocks > 0:
 		return launchStrips(v, e, p, q)
 	case m.Pairs.Blocks > 0:
@@ -379,6 +389,8 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v).InPlanes() != (m.Planes > 0) ||
 		kind(v) == SparseResidues != (m.Remainder > 0):
 		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
+	case m.V > 0 && (kind(v) == Stationary) != (m.Longest == 0):
+		return fmt.Errorf("a matrix in panels with segments of %d vectors", m.Longest)
 	case (kind(v) == InStrips) != (m.Strips.Blocks > 0) || (kind(v) == InPairs) != (m.Pairs.Blocks > 0):
 		return fmt.Errorf("a matrix in segments of %d blocks of strips, %d of pairs", m.Strips.Blocks, m.Pairs.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:

@@ -334,6 +334,13 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 			shadertest.Refused(t, v.Name, err, true)
 			continue
 		}
+		if v.Kind.Name == "stationary" {
+			if err := kernel.FitsStationary(v, q.a.Cols, formats.TypeOf[T]()); err != nil {
+				_, got := kernel.Format.Encode(formats.Convert[T](q.a), v)
+				shadertest.Refused(t, v.Name, got, true)
+				continue
+			}
+		}
 		runVariant[T](t, dev, q, v, want)
 	}
 }
@@ -473,11 +480,18 @@ func TestEncode(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	a := matrix(r, 600, normal, 0, 600, 1)
 	for _, v := range kernel.Format.Variants {
+		p, typ, second := rfx.P(v.Const("BITS")), dtype.F32, rfx.Rows(a)[1]
+		stationary := v.Kind.Name == "stationary"
 		e, err := kernel.Format.Encode(a, v)
+		if stationary && p >= rfx.P31 {
+			shadertest.Refused(t, v.Name+" with a B of f32", err, true)
+			x := formats.Convert[half.F16](a)
+			typ, second = dtype.F16, rfx.Rows(x)[1]
+			e, err = kernel.Format.Encode(x, v)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Split)
 		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Segments: 3,
 			Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
@@ -488,6 +502,9 @@ func TestEncode(t *testing.T) {
 			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1,
 				Columns: uint32(621+rows+3) &^ 3}
 			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())
+		}
+		if stationary { // no panel is in segments
+			want.Type, want.Longest = typ, 0
 		}
 		if v.Const("TEAMS") > 0 { // segments have four words
 			want.Columns = 24
@@ -529,7 +546,7 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %+v", v.Name, e.Stats)
 		}
 		rows := backend.View[uint32](e.Arrays[0].Data)
-		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != rfx.Rows(a)[1] {
+		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != second {
 			t.Errorf("%s: rows are %v", v.Name, rows)
 		}
 		if m.Columns%4 != 0 || !slices.Equal(backend.View[int32](backend.Bytes(rows))[m.Columns:][:601], a.ColIdx) {
@@ -596,6 +613,18 @@ func TestLaunchRefuses(t *testing.T) {
 			}
 			if _, err := kernel.Format.Launch(other, e, good); err == nil {
 				t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
+			}
+		}
+		if v.Kind.Name == "stationary" {
+			j := slices.IndexFunc(kernel.Format.Variants, func(x *spec.Variant) bool {
+				return x.Kind.Name == "panels" && x.Code == backend.CodePTX && x.Const("BITS") == v.Const("BITS")
+			})
+			if j < 0 {
+				continue // at p = 47
+			}
+			panels := kernel.Format.Variants[j]
+			if _, err := kernel.Format.Launch(panels, e, good); err == nil {
+				t.Errorf("%s takes a matrix encoded for %s", panels.Name, v.Name)
 			}
 		}
 	}
