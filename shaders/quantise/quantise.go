@@ -26,8 +26,8 @@
 //
 //	8 bytes × 32    of lane 4g + t of a warp: of column g, rows 4t to 4t + 3 and 16 + 4t to 16 + 4t + 3
 //
-// or, for kernels on residues (Layout.Planes; on CUDA and Vulkan), bytes, modulo the first of rfx.Moduli or at
-// p = 15 digits:
+// or, for kernels on residues (Layout.Planes; on CUDA and Vulkan), bytes, modulo the first of rfx.Moduli or digits, on
+// CUDA at p = 15 alone:
 //
 //	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
 //	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan four slices of 32 rows, which have
@@ -380,8 +380,10 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		l != NewRanges(l.K, l.N, l.P) &&
 		(l.Planes <= 0 || l.Planes > most || l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
-	case l.Planes > 0 && l.Digits && l.Planes != 2:
-		return fmt.Errorf("%d digits in planes", l.Planes)
+	case l.Planes > 0 && l.Digits && l.Planes != l.P.Bytes():
+		return fmt.Errorf("%d digits in planes at p = %d", l.Planes, l.P)
+	case l.Planes > 2 && l.Digits && v.Code != coopResidues[0].Code:
+		return fmt.Errorf("%d digits in planes on a device that runs %v: %w", l.Planes, v.Code, backend.ErrUnsupported)
 	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
 	case l.Planes > 0 && v.Code != residues.Code && v.Code != coopResidues[0].Code:

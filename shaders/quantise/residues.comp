@@ -1,5 +1,5 @@
-// Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, q (quantise.go), from the ranges of
-// parts of its columns that phase 0 of kernel.comp found.
+// Computes: B (cols × n) in RFX-p's fixed point as residues, or as digits, q (quantise.go), from the ranges of parts of
+// its columns that phase 0 of kernel.comp found.
 // Tile: a workgroup has 16 columns of 128 rows of B, an invocation 16 rows of a column.
 // Data movement: elements go through registers. The invocations of a column are neighbours, so that they store whole
 // sectors of each modulus.
@@ -49,6 +49,13 @@ uint residue(uvec2 q, uint m) {
     return modulo(uint(x + int(multiple(m, 1 << 24) + m / 2)), m, reciprocal(m)) - m / 2;
 }
 
+// digit returns number `i` of the balanced digits of 8 bits of q. Adding a half to each byte, and taking it away again,
+// makes balanced digits of a number's bytes.
+uint digit(uvec2 q, uint i) {
+    uint carry, lo = uaddCarry(q.x, 0x80808080u, carry), word = i < 4 ? lo : q.y + 0x8080u + carry;
+    return word >> (8 * (i % 4)) & 255u ^ 128u;
+}
+
 void main() {
     uint chunk = gl_LocalInvocationIndex % CHUNKS, column = gl_LocalInvocationIndex / CHUNKS;
     uint j = gl_WorkGroupID.y * COLS + column, block = gl_WorkGroupID.x, blocks = (p.k + DEPTH - 1) / DEPTH;
@@ -67,13 +74,13 @@ void main() {
     [[unroll]] for (uint i = 0; i < 16; i++)
         q[i] = quantise(load(block * DEPTH + chunk * 16 + i, j), l);
     uvec2 rows = at(uvec2(p.q), p.chunks + 1, 4 * p.ldq);
-    uint planes = p.across == 0 ? 2 : p.across;
+    uint planes = p.across == 0 ? (p.bits + 1) / 8 : p.across;
     [[unroll]] for (uint m = 0; m < MOST_MODULI; m++) {
         if (m >= planes) break;
         uvec4 w = uvec4(0);
         [[unroll]] for (uint i = 0; i < 16; i++) {
             uint x;
-            if (p.across == 0) x = ((q[i].x + 0x80u) ^ 0x80u) >> (8 * m);
+            if (p.across == 0) x = digit(q[i], m);
             else x = residue(q[i], MODULI[m]);
             w[i / 4] |= (x & 255u) << (8 * (i % 4));
         }

@@ -38,6 +38,11 @@ var (
 		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
 	}
+	digitsKind = &spec.Kind{
+		Name:    "digits",
+		Summary: "dense; 8-bit digits by integer cooperative matrices, whose operands come straight from memory",
+		When:    "Reproducible mode: few columns and up to about 90 % zeros, on Vulkan.",
+	}
 	sparseResiduesKind = &spec.Kind{
 		Name:    "residues24",
 		Summary: "2:4 with a remainder; residues as in residues by sparse integer wgmma, the remainder in f64",
@@ -47,7 +52,7 @@ var (
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
 // there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, whether the matrix is in
-// strips, and whether elements are residues, of two of every four columns.
+// strips, and whether elements are residues, of two of every four columns, or digits in place of residues.
 type sizes struct {
 	p        rfx.P
 	v        int
@@ -56,6 +61,7 @@ type sizes struct {
 	strips   bool
 	residues bool
 	sparse   bool
+	digits   bool
 	slices   bool // residues are in slices: see rfx.Planes
 }
 
@@ -82,7 +88,7 @@ func Products(v *spec.Variant, k int) int64 {
 	case Rows, Direct:
 		return 1
 	case Residues, SparseResidues:
-		if !inDigits(p) {
+		if p != digitsAt {
 			return int64(moduliOf(k, p))
 		}
 	}
