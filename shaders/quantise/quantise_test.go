@@ -115,13 +115,13 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 		check(t, dev, v, quantise.NewFragments(k, n, p), b)
 		check(t, dev, v, quantise.NewRanges(k, n, p), b)
 	}
-	if c := dev.Caps().Code; c == backend.CodePTX || c == backend.CodeSPIRV {
+	if c := dev.Caps().Code; c != backend.CodeGo {
 		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		check(t, dev, v, quantise.NewPlanes(k, n, p, moduli, false), b)
-		if p == rfx.P15 || c == backend.CodeSPIRV {
+		if p == rfx.P15 || c != backend.CodePTX {
 			check(t, dev, v, quantise.NewPlanes(k, n, p, p.Bytes(), true), b)
 		}
 	}
@@ -186,7 +186,7 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 		return
 	}
 	if l.Planes > 0 {
-		checkPlanes(t, l, v.Code == backend.CodeSPIRV, q[4*l.First():], b, cols)
+		checkPlanes(t, l, v.Code != backend.CodePTX, q[4*l.First():], b, cols)
 		return
 	}
 	for i := range k {
@@ -324,7 +324,7 @@ func TestLaunchRefuses(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 		planes := quantise.NewPlanes(10, 5, rfx.P23, rfx.P23.Bytes(), true)
-		if _, err := quantise.Launch(v, planes, dtype.F16, 8); v.Code != backend.CodeSPIRV {
+		if _, err := quantise.Launch(v, planes, dtype.F16, 8); v.Code == backend.CodePTX || v.Code == backend.CodeGo {
 			shadertest.Refused(t, v.Name+", three digits in planes", err, true)
 		} else if err != nil {
 			t.Errorf("%s: %v", v.Name, err)

@@ -1,9 +1,9 @@
 // Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS) for few columns, A dense, in
 // digits of 8 bits (few.go), on cooperative matrices of 8-bit integers (TM × TN × TK).
-// Tile: a workgroup computes (TM × TN·ACROSS). Its SUBS subgroups take slices of 32 of k by turns, and add their sums in
+// Tile: a workgroup computes (TM × TN·ACROSS). Its SUBS subgroups take steps of TK of k by turns, and add their sums in
 // shared memory.
 // Data movement: operands straight from memory to registers. In a slice the bytes of a tile's rows, and of columns of B,
-// follow each other. FLIGHT slices are loaded at once, and with SETS = 2 while those before are multiplied.
+// follow each other. Operands of FLIGHT steps are loaded at once, and with SETS = 2 while those before are multiplied.
 // Bound by: the bytes of A.
 // Constants: BITS (p), NARROW (TK is 8).
 
@@ -29,6 +29,7 @@ layout(constant_id = 8) const uint SHARED = 1024; // sums of all subgroups for o
 
 #define S ((BITS + 1) / 8) // digits
 #define DIAGS (2 * S - 1) // sums of places
+#define DEPTH 128 // k of a block; a plane has whole ones
 #define SLICE 32 // of k, whose bytes of a line lie side by side
 
 // Operations of k = 8 begin in the middle of 16 bytes.
@@ -50,28 +51,25 @@ const uint PER = SLICE / TK; // operations of a slice along k
 #define SUM coopmat<int, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
 
 shared int mem[SHARED];
-OPERAND_A lefts[SETS * FLIGHT * S * PER];
-OPERAND_B rights[SETS * FLIGHT * S * PER * ACROSS];
+OPERAND_A lefts[SETS * FLIGHT * S];
+OPERAND_B rights[SETS * FLIGHT * S * ACROSS];
 SUM sums[DIAGS * ACROSS];
 uint row, col; // of the tile
-uint slices; // of K
+uint steps; // of TK along K
 
-// load reads FLIGHT slices of the subgroup, from s on. Past the last one it is read again.
+// load reads the operands of FLIGHT steps of the subgroup, from s on. Past the last one it is read again.
 void load(const uint set, uint s) {
     [[unroll]] for (uint f = 0; f < FLIGHT; f++) {
-        uint slice = min(s + f * SUBS, slices - 1);
+        uint step = min(s + f * SUBS, steps - 1), slice = step / PER, part = step % PER * TK / UNIT;
         [[unroll]] for (uint d = 0; d < S; d++) {
-            const uint n = ((set * FLIGHT + f) * S + d) * PER;
-            Bytes l = Bytes(at(uvec2(p.ints), (d * slices + slice) * p.longest + row, SLICE));
-            uvec2 plane = at(at(uvec2(p.q), p.first, 4), (d * slices + slice) * p.ldq, SLICE);
-            [[unroll]] for (uint e = 0; e < PER; e++)
-                coopMatLoad(lefts[n + e], l.v, e * TK / UNIT, SLICE / UNIT, gl_CooperativeMatrixLayoutRowMajor);
+            const uint n = (set * FLIGHT + f) * S + d;
+            Bytes l = Bytes(at(uvec2(p.ints), (d * (steps / PER) + slice) * p.longest + row, SLICE));
+            coopMatLoad(lefts[n], l.v, part, SLICE / UNIT, gl_CooperativeMatrixLayoutRowMajor);
+            uvec2 plane = at(at(uvec2(p.q), p.first, 4), (d * (steps / PER) + slice) * p.ldq, SLICE);
             [[unroll]] for (uint c = 0; c < ACROSS; c++) {
                 // Columns past the last are read from the last ones' place; they are never stored.
                 Bytes r = Bytes(at(plane, min(col + c * TN, p.ldq - TN), SLICE));
-                [[unroll]] for (uint e = 0; e < PER; e++)
-                    coopMatLoad(rights[(n + e) * ACROSS + c], r.v, e * TK / UNIT, SLICE / UNIT,
-                                gl_CooperativeMatrixLayoutColumnMajor);
+                coopMatLoad(rights[n * ACROSS + c], r.v, part, SLICE / UNIT, gl_CooperativeMatrixLayoutColumnMajor);
             }
         }
     }
@@ -79,15 +77,13 @@ void load(const uint set, uint s) {
 
 void multiply(const uint set, uint s) {
     [[unroll]] for (uint f = 0; f < FLIGHT; f++) {
-        if (s + f * SUBS >= slices) continue;
+        if (s + f * SUBS >= steps) continue;
         const uint n = (set * FLIGHT + f) * S;
-        [[unroll]] for (uint e = 0; e < PER; e++)
-            [[unroll]] for (uint i = 0; i < S; i++)
-                [[unroll]] for (uint j = 0; j < S; j++)
-                    [[unroll]] for (uint c = 0; c < ACROSS; c++)
-                        sums[(i + j) * ACROSS + c] = coopMatMulAdd(lefts[(n + i) * PER + e],
-                                                                   rights[((n + j) * PER + e) * ACROSS + c],
-                                                                   sums[(i + j) * ACROSS + c]);
+        [[unroll]] for (uint i = 0; i < S; i++)
+            [[unroll]] for (uint j = 0; j < S; j++)
+                [[unroll]] for (uint c = 0; c < ACROSS; c++)
+                    sums[(i + j) * ACROSS + c] =
+                        coopMatMulAdd(lefts[n + i], rights[(n + j) * ACROSS + c], sums[(i + j) * ACROSS + c]);
     }
 }
 
@@ -97,17 +93,17 @@ void main() {
     uint wide = (p.ldq + TN * ACROSS - 1) / (TN * ACROSS), item = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
     row = item / wide * TM, col = item % wide * TN * ACROSS;
     if (row >= p.items) return;
-    slices = p.per * 4;
+    steps = p.per * (DEPTH / TK);
     [[unroll]] for (uint i = 0; i < DIAGS * ACROSS; i++) sums[i] = SUM(0);
     const uint step = FLIGHT * SUBS;
     if (SETS == 1) {
-        for (uint s = gl_SubgroupID; s < slices; s += step) {
+        for (uint s = gl_SubgroupID; s < steps; s += step) {
             load(0, s);
             multiply(0, s);
         }
-    } else if (gl_SubgroupID < slices) {
+    } else if (gl_SubgroupID < steps) {
         load(0, gl_SubgroupID);
-        for (uint s = gl_SubgroupID; s < slices; s += 2 * step) {
+        for (uint s = gl_SubgroupID; s < steps; s += 2 * step) {
             load(1, s + step);
             multiply(0, s);
             load(0, s + 2 * step);

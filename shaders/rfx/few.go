@@ -20,13 +20,12 @@ type few struct {
 	spec.MatrixUnit
 	subs         uint32 // subgroups of a workgroup
 	across       uint32 // operations side by side
-	flight, sets uint32 // slices of k that are loaded at once, and register sets of so many
+	flight, sets uint32 // steps of k that are loaded at once, and register sets for so many
 }
 
 var fews = []few{
 	{MatrixUnit: spec.NVIDIAInt, subs: 8, across: 2, flight: 2, sets: 2},
 	{MatrixUnit: spec.NVIDIAInt, subs: 8, across: 1, flight: 2, sets: 2},
-	{MatrixUnit: spec.MesaCPU, subs: 4, across: 2, flight: 1, sets: 1},
 	{MatrixUnit: spec.MesaCPU, subs: 4, across: 1, flight: 1, sets: 1},
 }
 
@@ -88,7 +87,7 @@ func DigitStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 // Fews returns these variants made over for a subgroup size: see Coops.
 func Fews(p rfx.P, sub uint32) (vs []*spec.Variant) {
 	for _, f := range fews {
-		f.Sub, f.subs = sub, 2
+		f.Sub, f.subs, f.flight, f.sets = sub, 2, 1, 1
 		vs = append(vs, f.variant(p))
 	}
 	return vs

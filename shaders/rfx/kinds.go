@@ -35,7 +35,7 @@ var (
 	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
-		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
+		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA), cooperative matrices (Vulkan) or dot products (WebGPU), put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
 	}
 	digitsKind = &spec.Kind{

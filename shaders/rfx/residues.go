@@ -189,7 +189,7 @@ func digit(q int64, i int) int8 { return int8((q+0x808080808080)>>(8*i) ^ 0x80) 
 
 // launchResidues is launch for residues.
 func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
-	if v.Code == backend.CodeSPIRV {
+	if v.Code != backend.CodePTX {
 		return launchCoopResidues(v, e, p, q)
 	}
 	m := e.Format.(Split)

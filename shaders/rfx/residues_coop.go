@@ -20,6 +20,7 @@ type coopResidues struct {
 	rows, cols   uint32
 	subs, across uint32 // subgroups of a workgroup, and along a row of its tile
 	step, stages uint32 // of k, and stage buffers
+	left, right  uint32 // TRY
 }
 
 // coopsOfResidues are the tiles, for each unit the widest first.
@@ -53,7 +54,7 @@ func (c coopResidues) sums(digits uint32) *spec.Variant {
 				constant("LOCAL", 0, c.Sub*c.subs), constant("TM", 1, c.M), constant("TN", 2, c.N), constant("TK", 3, c.K),
 				constant("SUBS", 4, c.subs), constant("SUBS_ACROSS", 5, c.across), constant("ROWS", 6, c.rows),
 				constant("COLS", 7, c.cols), constant("STEP", 8, c.step), constant("SHARED", 9, c.sharedOctets()),
-				constant("DIGITS", 10, digits), constant("STAGES", 11, c.stages), spec.Define("NARROW", narrow),
+				constant("DIGITS", 10, digits), constant("STAGES", 11, c.stages), constant("LEFT_STRAIGHT", 12, c.left), constant("RIGHT_STRAIGHT", 13, c.right), spec.Define("NARROW", narrow),
 			},
 			Unit: spec.Unit{Source: "residues.comp", Blob: fmt.Sprintf("coop_residues%s.spv", pick(narrow == 1, "_k8", ""))},
 		})
@@ -86,7 +87,7 @@ func byCoopResidues() (vs []*spec.Variant) {
 	return vs
 }
 
-// launchCoopResidues is launch for these variants.
+// launchCoopResidues is launch for these variants, and for those of WebGPU.
 func launchCoopResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
 	m := e.Format.(Split)
 	products, bytes := m.Planes, int64(1) // of a residue of a sum
@@ -103,7 +104,7 @@ func launchCoopResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quant
 	for _, x := range []struct {
 		variant *spec.Variant
 		groups  int64
-	}{{v.Before, tiles * int64(products)}, {v, spec.Ceil(outputs, local)}} {
+	}{{v.Before, tiles * int64(products)}, {v, spec.Ceil(outputs, local*pick[int64](v.Code == backend.CodeWGSL, 1, 4))}} {
 		groups, err := spec.Fold(x.groups, 1)
 		if err != nil {
 			return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)

@@ -15,6 +15,7 @@
 //	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
 //	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go;
 //	                (Vulkan; dense, every p) as strips: see few.go
+//	dot products    (WebGPU with packed_4x8_integer_dot_product; dense, every p) as residues on CUDA
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
@@ -49,8 +50,13 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl
+//go:embed kernel.wgsl residues.wgsl combine.wgsl
 var files embed.FS
+
+// storeWGSL is store.wgsl, which sources have as STORE.
+//
+//go:embed store.wgsl
+var storeWGSL string
 
 // Format is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
 // is no format: between b and c there is the quantised B.
@@ -116,7 +122,7 @@ const (
 
 // variants, those for rows first.
 var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), bySparseResidues(), byCoopResidues(),
-	byDigits())
+	byDotResidues(), byDigits())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
