@@ -69,10 +69,6 @@ uvec4 get(uint i) { return mem[i]; }
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
-#ifdef STRAIGHT
-void leftStraight(out OPERAND_A x, uint line, uint k);
-void rightStraight(out OPERAND_B x, uint line, uint k);
-#endif
 OPERAND_A lefts[SETS * DOWN];
 OPERAND_B rights[SETS * ACROSS];
 SUM sums[DOWN * ACROSS];
@@ -83,15 +79,9 @@ uint downOf() { return memberOf() / SUBS_ACROSS * HIGH; } // the subgroup's firs
 uint acrossOf() { return memberOf() % SUBS_ACROSS * WIDE; } // and column
 
 // loadRight loads the operands from place e of a stage on, loadLeft operand i of the other.
-void loadRight(const uint set, uint stage, uint s, const uint e) {
+void loadRight(const uint set, uint stage, const uint e) {
     [[unroll]] for (uint j = 0; j < ACROSS; j++) {
         uint line = acrossOf() + j * TN;
-#ifdef STRAIGHT
-        if (RIGHT_STRAIGHT != 0) {
-            rightStraight(rights[set * ACROSS + j], line, s * STEP + e);
-            continue;
-        }
-#endif
         if (RIGHT_ALONG != 0)
             coopMatLoad(rights[set * ACROSS + j], mem, UNITS * (stage + LEFT + line * RIGHT_LINE) + UNITS * e / EACH,
                         UNITS * RIGHT_LINE, BY_COLUMNS);
@@ -100,14 +90,8 @@ void loadRight(const uint set, uint stage, uint s, const uint e) {
                         UNITS * RIGHT_LINE, BY_ROWS);
     }
 }
-void loadLeft(const uint set, const uint i, uint stage, uint s, const uint e) {
+void loadLeft(const uint set, const uint i, uint stage, const uint e) {
     uint n = set * DOWN + i, line = downOf() + i * TM, pitch = UNITS * LEFT_LINE;
-#ifdef STRAIGHT
-    if (LEFT_STRAIGHT != 0) {
-        leftStraight(lefts[n], line, s * STEP + e);
-        return;
-    }
-#endif
     if (LEFT_ALONG != 0)
         coopMatLoad(lefts[n], mem, UNITS * (stage + line * LEFT_LINE) + UNITS * e / EACH, pitch, BY_ROWS);
     else coopMatLoad(lefts[n], mem, UNITS * (stage + e * LEFT_LINE) + UNITS * line / EACH, pitch, BY_COLUMNS);
@@ -129,18 +113,18 @@ void staged(uint first, uint last) {
         fetchStep(x, s + 1);
         const uint mine = sliceOf() * TK;
         [[unroll]] for (uint e = 0; e < STEP; e += SLICES * TK) {
-            loadRight(0, 0, s, mine + e);
+            loadRight(0, 0, mine + e);
             [[unroll]] for (uint i = 0; i < DOWN; i++) {
-                loadLeft(0, i, 0, s, mine + e);
+                loadLeft(0, i, 0, mine + e);
                 multiplyRow(0, i);
             }
         }
     }
 }
 
-void loadBoth(const uint set, uint stage, uint s, const uint e) {
-    loadRight(set, stage, s, e);
-    [[unroll]] for (uint i = 0; i < DOWN; i++) loadLeft(set, i, stage, s, e);
+void loadBoth(const uint set, uint stage, const uint e) {
+    loadRight(set, stage, e);
+    [[unroll]] for (uint i = 0; i < DOWN; i++) loadLeft(set, i, stage, e);
 }
 void multiplyBoth(const uint set) {
     [[unroll]] for (uint i = 0; i < DOWN; i++) multiplyRow(set, i);
@@ -154,16 +138,16 @@ void pipe(inout Fetched x, uint s, const uint odd) {
     fetchStep(x, s + 3);
     if (STEP == TK) {
         barrier();
-        loadBoth(1 - odd, next, s + 1, 0);
+        loadBoth(1 - odd, next, 0);
         multiplyBoth(odd);
     } else {
         [[unroll]] for (uint e = 0; e < STEP / TK; e += 2) {
-            loadBoth(1, stage, s, (e + 1) * TK);
+            loadBoth(1, stage, (e + 1) * TK);
             multiplyBoth(0);
-            if (e + 2 < STEP / TK) loadBoth(0, stage, s, (e + 2) * TK);
+            if (e + 2 < STEP / TK) loadBoth(0, stage, (e + 2) * TK);
             else {
                 barrier();
-                loadBoth(0, next, s + 1, 0);
+                loadBoth(0, next, 0);
             }
             multiplyBoth(1);
         }
@@ -178,25 +162,12 @@ void piped(uint first, uint last) {
     putStep(x, first, 0);
     fetchStep(x, first + 2);
     barrier();
-    loadBoth(0, 0, first, 0);
+    loadBoth(0, 0, 0);
     for (uint s = first; s < last; s += 2) {
         pipe(y, s, 0);
         pipe(x, s + 1, 1);
     }
 }
-
-#ifdef STRAIGHT
-// straight multiplies steps first to last - 1 with operands straight from memory.
-void straight(uint first, uint last) {
-    loadBoth(0, 0, first, 0);
-    for (uint s = first; s < last; s += 2) {
-        loadBoth(1, 0, s + 1, 0);
-        multiplyBoth(0);
-        loadBoth(0, 0, s + 2, 0);
-        multiplyBoth(1);
-    }
-}
-#endif
 
 // meet has the subgroups wait for each other that share (HIGH × WIDE) of the output.
 void meet() {
@@ -211,11 +182,7 @@ void meet() {
 void multiplySteps(uint first, uint last) {
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++) sums[i] = SUM(0);
     if (first < last) {
-#ifdef STRAIGHT
-        if (LEFT_STRAIGHT != 0 && RIGHT_STRAIGHT != 0) straight(first, last);
-        else
-#endif
-            if (STAGES == 1) staged(first, last);
+        if (STAGES == 1) staged(first, last);
         else piped(first, last);
     }
     barrier();

@@ -15,18 +15,17 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// few is a variant of few.comp.
+// few is a tile of few.comp.
 type few struct {
 	spec.MatrixUnit
-	subs         uint32 // subgroups of a workgroup
-	across       uint32 // operations side by side
-	flight, sets uint32 // steps of k that are loaded at once, and register sets for so many
+	subs   func(digits uint32) uint32 // subgroups of a workgroup
+	across uint32                     // operations side by side
 }
 
 var fews = []few{
-	{MatrixUnit: spec.NVIDIAInt, subs: 8, across: 2, flight: 2, sets: 2},
-	{MatrixUnit: spec.NVIDIAInt, subs: 8, across: 1, flight: 2, sets: 2},
-	{MatrixUnit: spec.MesaCPU, subs: 4, across: 1, flight: 1, sets: 1},
+	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return 4 }, across: 2},
+	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return pick[uint32](digits > 3, 4, 8) }, across: 1},
+	{MatrixUnit: spec.MesaCPU, subs: func(uint32) uint32 { return 4 }, across: 1},
 }
 
 // cols is the columns of a workgroup.
@@ -34,15 +33,17 @@ func (f few) cols() uint32 { return f.across * f.N }
 
 func (f few) variant(p rfx.P) *spec.Variant {
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
-	shared, narrow := f.subs*f.M*f.cols(), spec.Flag(f.K == 8)
+	digits, narrow := uint32(p.Bytes()), spec.Flag(f.K == 8)
+	subs := f.subs(digits)
+	slices := subs * digits * (f.M + f.cols()) * 2 // of 16 bytes
 	v := spec.SPIRV(fmt.Sprintf("vulkan_few_%v_p%d_n%d", f.MatrixUnit, p, f.cols()), spec.Variant{
-		Need:  spec.Need{Int8: true, Shared: 4 * shared, Shapes: []backend.MatrixShape{f.Shape(dtype.S8)}},
-		Local: spec.Line(f.Sub * f.subs), Sub: f.Sub, Matrix: true, Shape: f.MatrixUnit,
+		Need: spec.Need{Int8: true, Shared: 16*slices + 4*subs*f.M*f.cols(),
+			Shapes: []backend.MatrixShape{f.Shape(dtype.S8)}},
+		Local: spec.Line(f.Sub * subs), Sub: f.Sub, Matrix: true, Shape: f.MatrixUnit,
 		Consts: []spec.Const{
-			constant("LOCAL", 0, f.Sub*f.subs), constant("TM", 1, f.M), constant("TN", 2, f.N), constant("TK", 3, f.K),
-			constant("SUBS", 4, f.subs), constant("ACROSS", 5, f.across), constant("FLIGHT", 6, f.flight),
-			constant("SETS", 7, f.sets), constant("SHARED", 8, shared), spec.Define("BITS", uint32(p)),
-			spec.Define("NARROW", narrow),
+			constant("LOCAL", 0, f.Sub*subs), constant("TM", 1, f.M), constant("TN", 2, f.N), constant("TK", 3, f.K),
+			constant("SUBS", 4, subs), constant("ACROSS", 5, f.across), constant("SHARED", 6, slices),
+			spec.Define("BITS", uint32(p)), spec.Define("NARROW", narrow),
 		},
 		Unit: spec.Unit{Source: "few.comp", Blob: fmt.Sprintf("few%s_p%d.spv", pick(narrow == 1, "_k8", ""), p)},
 	})
@@ -87,7 +88,7 @@ func DigitStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 // Fews returns these variants made over for a subgroup size: see Coops.
 func Fews(p rfx.P, sub uint32) (vs []*spec.Variant) {
 	for _, f := range fews {
-		f.Sub, f.subs, f.flight, f.sets = sub, 2, 1, 1
+		f.Sub, f.subs = sub, func(uint32) uint32 { return 2 }
 		vs = append(vs, f.variant(p))
 	}
 	return vs

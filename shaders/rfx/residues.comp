@@ -32,8 +32,6 @@ layout(constant_id = 8) const uint STEP = 32; // a multiple of SLICE, at most DE
 layout(constant_id = 9) const uint SHARED = 1536; // uvec4 of shared memory
 layout(constant_id = 10) const uint DIGITS = 0;
 layout(constant_id = 11) const uint STAGES = 2;
-layout(constant_id = 12) const uint LEFT_STRAIGHT = 0;
-layout(constant_id = 13) const uint RIGHT_STRAIGHT = 0;
 
 #define DEPTH 128 // k of a block; a plane has whole ones
 #define SLICE 32 // k whose values of a line lie side by side
@@ -57,11 +55,11 @@ struct Fetched {
 };
 
 #define INT8
-#define STRAIGHT
 #include "../include/coop_tile.glsl"
 
 // lineOf and placeOf say which of `lines` lines chunk n of the invocation is of, and which chunk of a step it is there:
-// a slice of all lines follows the one before.
+// a slice of all lines follows the one before. Eight neighbours have the same chunk of eight lines, which they write to
+// other banks.
 uint lineOf(uint n, const uint lines) {
     uint t = (n * LOCAL + gl_LocalInvocationIndex) % (2 * lines);
     return t / 16 * 8 + t % 8;
@@ -78,17 +76,6 @@ uvec4 fetch(uvec2 step, uint n, const uint lines, uint all, uint line, uint last
     return Words4(at(step, line, SLICE)).v[(place / 2 * all + i) * 2 + place % 2];
 }
 
-uvec2 leftBase, rightBase;
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Tiles { uvec4 v[]; };
-void leftStraight(out OPERAND_A x, uint line, uint k) {
-    uint slice = min(k / SLICE, p.per * (DEPTH / SLICE) - 1);
-    coopMatLoad(x, Tiles(at(leftBase, slice * p.longest + line, SLICE)).v, 0, 2, BY_ROWS);
-}
-void rightStraight(out OPERAND_B x, uint line, uint k) {
-    uint slice = min(k / SLICE, p.per * (DEPTH / SLICE) - 1);
-    coopMatLoad(x, Tiles(at(rightBase, slice * p.ldq + min(line, p.ldq - TN - col), SLICE)).v, 0, 2, BY_COLUMNS);
-}
-
 // fetchStep loads a step. Those from number `steps` on are of a second pass over K, with other digits.
 void fetchStep(out Fetched x, uint s) {
     uint left = number, right = number;
@@ -99,7 +86,7 @@ void fetchStep(out Fetched x, uint s) {
     uint slice = min(s, steps - 1) * (STEP / SLICE), slices = p.per * (DEPTH / SLICE);
     uvec2 l = at(uvec2(p.ints), (left * slices + slice) * p.longest, SLICE),
           r = at(at(uvec2(p.q), p.first, 4), (right * slices + slice) * p.ldq, SLICE);
-    [[unroll]] for (uint n = 0; n < LEFTS * (1 - LEFT_STRAIGHT); n++)
+    [[unroll]] for (uint n = 0; n < LEFTS; n++)
         x.l[n] = fetch(l, n, ROWS, p.longest, row, p.longest - 1);
     [[unroll]] for (uint n = 0; n < RIGHTS; n++)
         x.r[n] = fetch(r, n, COLS, p.ldq, col, p.ldq - 1);
@@ -107,7 +94,7 @@ void fetchStep(out Fetched x, uint s) {
 
 // putStep needs no zeros: there are DEPTH / STEP steps or a multiple of that, which is even or of one stage.
 void putStep(Fetched x, uint s, uint to) {
-    [[unroll]] for (uint n = 0; n < LEFTS * (1 - LEFT_STRAIGHT); n++)
+    [[unroll]] for (uint n = 0; n < LEFTS; n++)
         put(to + lineOf(n, ROWS) * LEFT_LINE + placeOf(n, ROWS), x.l[n]);
     [[unroll]] for (uint n = 0; n < RIGHTS; n++)
         put(to + LEFT + lineOf(n, COLS) * RIGHT_LINE + placeOf(n, COLS), x.r[n]);
@@ -140,7 +127,5 @@ void main() {
         passes = number == 0 ? 2 : 1;
         number = number == 0 ? 1 : number == 1 ? 0 : 2;
     }
-    leftBase = at(uvec2(p.ints), number * p.per * (DEPTH / SLICE) * p.longest + row, SLICE);
-    rightBase = at(at(uvec2(p.q), p.first, 4), number * p.per * (DEPTH / SLICE) * p.ldq + col, SLICE);
     multiplySteps(0, passes * steps);
 }

@@ -20,7 +20,6 @@ type coopResidues struct {
 	rows, cols   uint32
 	subs, across uint32 // subgroups of a workgroup, and along a row of its tile
 	step, stages uint32 // of k, and stage buffers
-	left, right  uint32 // TRY
 }
 
 // coopsOfResidues are the tiles, for each unit the widest first.
@@ -54,7 +53,7 @@ func (c coopResidues) sums(digits uint32) *spec.Variant {
 				constant("LOCAL", 0, c.Sub*c.subs), constant("TM", 1, c.M), constant("TN", 2, c.N), constant("TK", 3, c.K),
 				constant("SUBS", 4, c.subs), constant("SUBS_ACROSS", 5, c.across), constant("ROWS", 6, c.rows),
 				constant("COLS", 7, c.cols), constant("STEP", 8, c.step), constant("SHARED", 9, c.sharedOctets()),
-				constant("DIGITS", 10, digits), constant("STAGES", 11, c.stages), constant("LEFT_STRAIGHT", 12, c.left), constant("RIGHT_STRAIGHT", 13, c.right), spec.Define("NARROW", narrow),
+				constant("DIGITS", 10, digits), constant("STAGES", 11, c.stages), spec.Define("NARROW", narrow),
 			},
 			Unit: spec.Unit{Source: "residues.comp", Blob: fmt.Sprintf("coop_residues%s.spv", pick(narrow == 1, "_k8", ""))},
 		})

@@ -322,7 +322,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
 			continue
 		}
-		if (v.Const("RING") > 0 || v.Const("FLIGHT") > 0) && q.a.Cols > kernel.MostStripColumns {
+		if (v.Const("RING") > 0 || v.Unit.Source == "few.comp") && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
 			continue
@@ -493,7 +493,7 @@ func TestEncode(t *testing.T) {
 				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Segments: 10, Largest: 128 * (1 + 24)}
 			}
 		}
-		if few := v.Const("FLIGHT") > 0; few || v.Before != nil { // residues of 600 columns, or digits
+		if few := v.Unit.Source == "few.comp"; few || v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
 			words := 8 + (n+1)/2*4 + 4 + (n+1)*p.Limbs() + 1 + 2*n
 			digits := few || p == rfx.P15
@@ -558,7 +558,7 @@ func TestLaunchRefuses(t *testing.T) {
 		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") &&
 				(other.Before == nil) == (v.Before == nil) && other.Const("SPARSE") == v.Const("SPARSE") &&
-				(other.Const("FLIGHT") > 0) == (v.Const("FLIGHT") > 0) {
+				(other.Unit.Source == "few.comp") == (v.Unit.Source == "few.comp") {
 				continue
 			}
 			if _, err := kernel.Format.Launch(other, e, good); err == nil {
@@ -588,7 +588,7 @@ func TestCoopTable(t *testing.T) {
 			}
 			continue
 		}
-		if !v.Matrix || v.Const("FLIGHT") > 0 {
+		if !v.Matrix || v.Unit.Source == "few.comp" {
 			continue
 		}
 		cols, width := v.Const("COLS"), v.Const("TN")
