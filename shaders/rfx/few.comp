@@ -23,7 +23,7 @@ layout(constant_id = 2) const uint TN = 8;
 layout(constant_id = 3) const uint TK = 32;
 layout(constant_id = 4) const uint SUBS = 8;
 layout(constant_id = 5) const uint ACROSS = 1;
-layout(constant_id = 6) const uint SHARED = 1152; // uvec4 of slices
+layout(constant_id = 6) const uint SHARED = 1280; // uvec4 of shared memory: what the table computes
 
 #define S ((BITS + 1) / 8) // digits
 #define DIAGS (2 * S - 1) // sums of places
@@ -34,7 +34,6 @@ const uint LOCAL = gl_WorkGroupSize.x;
 const uint LANES = LOCAL / SUBS; // of a subgroup
 const uint COLS = TN * ACROSS;
 const uint TILE = TM * COLS; // outputs
-const uint OUTS = (TILE + LOCAL - 1) / LOCAL; // of an invocation
 // Of a slice, uvec4 of a digit of either operand, and those that a lane loads of all digits.
 const uint LEFT = TM * 2, RIGHT = COLS * 2;
 const uint LEFTS = (S * LEFT + LANES - 1) / LANES, RIGHTS = (S * RIGHT + LANES - 1) / LANES;
@@ -43,20 +42,22 @@ const uint LEFTS = (S * LEFT + LANES - 1) / LANES, RIGHTS = (S * RIGHT + LANES -
 #define OPERAND_B coopmat<int8_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
 #define SUM coopmat<int, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
 
-// Operations of k = 8 begin in the middle of 16 bytes.
+// Shared memory: slices; at the end all subgroups' sums, by sum of places. Operations of k = 8 begin in the middle of 16
+// bytes.
 #if NARROW
 #define UNITS 2
-shared uvec2 slice[2 * SHARED];
+shared uvec2 mem[UNITS * SHARED];
 void put(uint i, uvec4 v) {
-    slice[2 * i] = v.xy;
-    slice[2 * i + 1] = v.zw;
+    mem[2 * i] = v.xy;
+    mem[2 * i + 1] = v.zw;
 }
 #else
 #define UNITS 1
-shared uvec4 slice[SHARED];
-void put(uint i, uvec4 v) { slice[i] = v; }
+shared uvec4 mem[SHARED];
+void put(uint i, uvec4 v) { mem[i] = v; }
 #endif
-shared int partial[SUBS * TILE]; // one sum of places of all subgroups
+#define EACH (4 / UNITS) // words of an element
+int get(uint i) { return int(mem[i / EACH][i % EACH]); }
 
 SUM sums[DIAGS * ACROSS];
 uint row, col; // of the tile
@@ -90,16 +91,16 @@ void putSlice(Fetched x, uint to) {
 
 // multiply adds the products of the slice that lies from `from` on.
 void multiply(uint from) {
-    for (uint e = 0; e < SLICE; e += TK) {
+    [[unroll]] for (uint e = 0; e < SLICE; e += TK) {
         uint begin = UNITS * from + UNITS * e / 16;
         OPERAND_B y[S * ACROSS];
         [[unroll]] for (uint j = 0; j < S; j++)
             [[unroll]] for (uint c = 0; c < ACROSS; c++)
-                coopMatLoad(y[j * ACROSS + c], slice, begin + UNITS * (S * LEFT + j * RIGHT + c * TN * 2), UNITS * 2,
+                coopMatLoad(y[j * ACROSS + c], mem, begin + UNITS * (S * LEFT + j * RIGHT + c * TN * 2), UNITS * 2,
                             gl_CooperativeMatrixLayoutColumnMajor);
         [[unroll]] for (uint i = 0; i < S; i++) {
             OPERAND_A x;
-            coopMatLoad(x, slice, begin + UNITS * i * LEFT, UNITS * 2, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatLoad(x, mem, begin + UNITS * i * LEFT, UNITS * 2, gl_CooperativeMatrixLayoutRowMajor);
             [[unroll]] for (uint j = 0; j < S; j++)
                 [[unroll]] for (uint c = 0; c < ACROSS; c++)
                     sums[(i + j) * ACROSS + c] = coopMatMulAdd(x, y[j * ACROSS + c], sums[(i + j) * ACROSS + c]);
@@ -134,24 +135,22 @@ void main() {
         }
     }
 
-    uvec4 total[OUTS];
-    [[unroll]] for (uint o = 0; o < OUTS; o++) total[o] = uvec4(0);
-    [[unroll]] for (int d = DIAGS - 1; d >= 0; d--) {
+    barrier();
+    [[unroll]] for (uint d = 0; d < DIAGS; d++)
         [[unroll]] for (uint c = 0; c < ACROSS; c++)
-            coopMatStore(sums[d * ACROSS + c], partial, gl_SubgroupID * TILE + c * TN, COLS,
+            coopMatStore(sums[d * ACROSS + c], mem, ((d * SUBS + gl_SubgroupID) * TILE + c * TN) / EACH, COLS / EACH,
                          gl_CooperativeMatrixLayoutRowMajor);
-        barrier();
-        [[unroll]] for (uint o = 0; o < OUTS; o++) {
-            uint t = o * LOCAL + gl_LocalInvocationIndex;
-            if (t >= TILE) break;
+    barrier();
+    for (uint t = gl_LocalInvocationIndex; t < TILE; t += LOCAL) {
+        uint i = row + t / COLS, j = col + t % COLS;
+        if (i >= p.items || j >= p.n) continue;
+        uvec4 total = uvec4(0);
+        for (int d = DIAGS - 1; d >= 0; d--) {
             int sum = 0;
-            [[unroll]] for (uint s = 0; s < SUBS; s++) sum += partial[s * TILE + t];
-            total[o] = add128(total[o] << 8 | uvec4(0, total[o].xyz) >> 24, extended(sum));
+            [[unroll]] for (uint s = 0; s < SUBS; s++)
+                sum += get((d * SUBS + s) * TILE + t);
+            total = add128(total << 8 | uvec4(0, total.xyz) >> 24, extended(sum));
         }
-        barrier();
-    }
-    [[unroll]] for (uint o = 0; o < OUTS; o++) {
-        uint t = o * LOCAL + gl_LocalInvocationIndex, i = row + t / COLS, j = col + t % COLS;
-        if (t < TILE && i < p.items && j < p.n) store(i, j, total[o]);
+        store(i, j, total);
     }
 }

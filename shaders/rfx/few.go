@@ -35,14 +35,14 @@ func (f few) variant(p rfx.P) *spec.Variant {
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
 	digits, narrow := uint32(p.Bytes()), spec.Flag(f.K == 8)
 	subs := f.subs(digits)
-	slices := subs * digits * (f.M + f.cols()) * 2 // of 16 bytes
+	// Of 16 bytes: a slice of each subgroup, or its sums, by sum of places.
+	shared := subs * max(digits*(f.M+f.cols())*2, (2*digits-1)*f.M*f.cols()/4)
 	v := spec.SPIRV(fmt.Sprintf("vulkan_few_%v_p%d_n%d", f.MatrixUnit, p, f.cols()), spec.Variant{
-		Need: spec.Need{Int8: true, Shared: 16*slices + 4*subs*f.M*f.cols(),
-			Shapes: []backend.MatrixShape{f.Shape(dtype.S8)}},
+		Need:  spec.Need{Int8: true, Shared: 16 * shared, Shapes: []backend.MatrixShape{f.Shape(dtype.S8)}},
 		Local: spec.Line(f.Sub * subs), Sub: f.Sub, Matrix: true, Shape: f.MatrixUnit,
 		Consts: []spec.Const{
 			constant("LOCAL", 0, f.Sub*subs), constant("TM", 1, f.M), constant("TN", 2, f.N), constant("TK", 3, f.K),
-			constant("SUBS", 4, subs), constant("ACROSS", 5, f.across), constant("SHARED", 6, slices),
+			constant("SUBS", 4, subs), constant("ACROSS", 5, f.across), constant("SHARED", 6, shared),
 			spec.Define("BITS", uint32(p)), spec.Define("NARROW", narrow),
 		},
 		Unit: spec.Unit{Source: "few.comp", Blob: fmt.Sprintf("few%s_p%d.spv", pick(narrow == 1, "_k8", ""), p)},
