@@ -26,11 +26,13 @@ layout(buffer_reference, std430, buffer_reference_align = 16) buffer Words4 { uv
 
 shared uint found[CHUNKS][COLS];
 
-// load returns the f32 bits of row k's element j, zero outside B.
-uint load(uint k, uint j) {
-    if (k >= p.k || j >= p.n) return 0;
-    if (p.elem == F32) return Words(at(uvec2(p.b), k, 4 * p.ldb)).v[j];
-    return widen((Words(at(uvec2(p.b), k, 2 * p.ldb)).v[j / 2] >> (16 * (j % 2))) & 0xffffu, p.elem);
+#define HIGH 16 // rows of an invocation
+
+// load reads words with element j of HIGH rows from k on, of the last one for rows past that. No load waits for another.
+void load(out uint x[HIGH], uint k, uint j, uint bytes) {
+    j = min(j, p.n - 1);
+    [[unroll]] for (uint i = 0; i < HIGH; i++)
+        x[i] = Words(at(uvec2(p.b), min(k + i, p.k - 1), bytes * p.ldb)).v[j * bytes / 4];
 }
 
 // balanced returns 2^n modulo m in [-m/2, m/2], n at most 32.
@@ -70,19 +72,23 @@ void main() {
     if (block == 0 && chunk == 0) Words(uvec2(p.q)).v[j] = r;
     if (block >= blocks) return;
     int l = unit(r, p.bits);
-    uvec2 q[16];
-    [[unroll]] for (uint i = 0; i < 16; i++)
-        q[i] = quantise(load(block * DEPTH + chunk * 16 + i, j), l);
+    uint x[HIGH], k = block * DEPTH + chunk * HIGH;
+    load(x, k, j, p.elem == F32 ? 4 : 2);
+    uvec2 q[HIGH];
+    [[unroll]] for (uint i = 0; i < HIGH; i++) {
+        if (p.elem != F32) x[i] = widen(x[i] >> (16 * (j % 2)) & 0xffffu, p.elem);
+        q[i] = quantise(k + i < p.k && j < p.n ? x[i] : 0, l);
+    }
     uvec2 rows = at(uvec2(p.q), p.chunks + 1, 4 * p.ldq);
     uint planes = p.across == 0 ? (p.bits + 1) / 8 : p.across;
     [[unroll]] for (uint m = 0; m < MOST_MODULI; m++) {
         if (m >= planes) break;
         uvec4 w = uvec4(0);
-        [[unroll]] for (uint i = 0; i < 16; i++) {
-            uint x;
-            if (p.across == 0) x = digit(q[i], m);
-            else x = residue(q[i], MODULI[m]);
-            w[i / 4] |= (x & 255u) << (8 * (i % 4));
+        [[unroll]] for (uint i = 0; i < HIGH; i++) {
+            uint y;
+            if (p.across == 0) y = digit(q[i], m);
+            else y = residue(q[i], MODULI[m]);
+            w[i / 4] |= (y & 255u) << (8 * (i % 4));
         }
         Words4(at(rows, ((m * blocks + block) * (CHUNKS / 2) + chunk / 2) * p.ldq + j, 32)).v[chunk % 2] = w;
     }
