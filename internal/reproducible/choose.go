@@ -1,4 +1,4 @@
-// Choosing between rows, panels of rows, strips, pairs, and residues, dense or 2:4.
+// Choosing between rows, panels of rows, strips, pairs, digits, and residues, dense or 2:4.
 
 package reproducible
 
@@ -27,7 +27,8 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows, panels of rows, strips, pairs and residues, and says why. Products have the same bits whichever
+// Choose decides between rows, panels of rows, strips, pairs, digits and residues, and says why. Products have the same
+// bits whichever
 // it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	if err := r.bits.Check(); err != nil {
@@ -35,6 +36,7 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 	}
 	if named := r.named(w); named != nil {
 		byRows, panels := r.candidates(kernel.Rows, kernel.Direct), r.candidates(kernel.Panels, kernel.Stationary)
+		dense := r.candidates(kernel.Residues, kernel.Digits)
 		switch {
 		case named.kind == kernel.Panels && w.Variant == "" && len(panels) > 1:
 			return r.fastest(ctx, panels, w.Cols)
@@ -42,6 +44,8 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 			return r.fastest(ctx, byRows, w.Cols)
 		case named.kind == kernel.InStrips && w.Variant == "":
 			return r.fastest(ctx, r.candidates(kernel.InStrips, kernel.InPairs), w.Cols)
+		case named.kind == kernel.Residues && w.Variant == "" && len(dense) > 1:
+			return r.fastest(ctx, dense, w.Cols)
 		case named.kind == kernel.Rows && kernel.KindOf(w.Format) != kernel.Rows && w.Variant == "":
 			return kernel.Rows, r.noPanels(), nil
 		case named.kind == kernel.Shuffled:
@@ -50,7 +54,7 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		return named.kind, reasons[named.kind], nil
 	}
 	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.InStrips, kernel.InPairs,
-		kernel.Residues, kernel.SparseResidues)
+		kernel.Residues, kernel.SparseResidues, kernel.Digits)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -80,6 +84,7 @@ var reasons = map[kernel.Kind]string{
 	kernel.InStrips:   "strips of rows go through matrix units",
 	kernel.InPairs:    "pairs of entries go through sparse matrix units",
 	kernel.Residues:   "residues go through matrix units",
+	kernel.Digits:     "digits go through matrix units",
 
 	kernel.SparseResidues: "residues of two of every four columns go through sparse matrix units",
 }
@@ -105,7 +110,7 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 // multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
 	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.Shuffled,
-		kernel.InStrips, kernel.InPairs, kernel.Residues, kernel.SparseResidues) {
+		kernel.InStrips, kernel.InPairs, kernel.Residues, kernel.SparseResidues, kernel.Digits) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}
@@ -234,10 +239,12 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	if c.kind.InPlanes() {
 		of := stats.Gathers * int64(n) * int64(r.source.Type().Size()) // of a remainder, from B as it is
 		w.Gather = int64(max(1, g.Slower) * float64(of))
+	}
+	if c.kind == kernel.Residues || c.kind == kernel.SparseResidues {
 		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
 	}
 	b, start := rates.Bound(v, w), time.Duration(g.Start*float64(time.Microsecond))
-	if c.kind == kernel.InStrips || c.kind == kernel.InPairs { // A is loaded ahead
+	if c.kind == kernel.InStrips || c.kind == kernel.InPairs || c.kind == kernel.Digits { // A is loaded ahead
 		return max(b.Memory, b.Gather+b.Compute) + start
 	}
 	t := b.Memory + b.Gather + b.Compute
@@ -251,17 +258,21 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 // whole panels. On an H200 it took 0.3 to 0.5 µs.
 const panelTile = 400 * time.Nanosecond
 
-// residueStats tells what packing the matrix as residues makes, a share of whose entries has no place in a 2:4 matrix.
+// residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a 2:4
+// matrix.
 func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P) (formats.Stats, error) {
 	rows, cols := r.source.Dims()
 	all := r.source.NNZ()
-	if kind == kernel.Residues {
+	switch kind {
+	case kernel.Residues:
 		return kernel.ResidueStats(rows, cols, all, bits)
+	case kernel.Digits:
+		return kernel.DigitStats(rows, cols, all, bits)
 	}
 	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
 }
 
-// stats tells what packing the matrix for a candidate makes: of dense residues exactly, of others from a sample.
+// stats tells what packing the matrix for a candidate makes: of dense residues and digits exactly, of others from a sample.
 func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, error) {
 	if c.kind.InPlanes() {
 		return r.residueStats(c.kind, float64(kernel.Remaining(sample))/float64(max(1, sample.NNZ())), r.bits)

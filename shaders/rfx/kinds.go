@@ -45,8 +45,13 @@ var (
 	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
-		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
+		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA), cooperative matrices (Vulkan) or dot products (WebGPU), put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
+	}
+	digitsKind = &spec.Kind{
+		Name:    "digits",
+		Summary: "dense; 8-bit digits by integer cooperative matrices, whose operands come straight from memory",
+		When:    "Reproducible mode: few columns and up to about 90 % zeros, on Vulkan.",
 	}
 	sparseResiduesKind = &spec.Kind{
 		Name:    "residues24",
@@ -57,7 +62,7 @@ var (
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
 // there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, whether the matrix is in
-// strips or in pairs, and whether elements are residues, of two of every four columns.
+// strips or in pairs, and whether elements are residues, of two of every four columns, or digits in place of residues.
 type sizes struct {
 	p          rfx.P
 	v          int
@@ -68,6 +73,7 @@ type sizes struct {
 	stationary bool // B is in shared memory
 	residues   bool
 	sparse     bool
+	digits     bool
 	slices     bool // residues are in slices: see rfx.Planes
 }
 
@@ -111,7 +117,7 @@ func Products(v *spec.Variant, k int) int64 {
 	case Rows, Direct:
 		return 1
 	case Residues, SparseResidues:
-		if !inDigits(p) {
+		if p != digitsAt {
 			return int64(moduliOf(k, p))
 		}
 	}

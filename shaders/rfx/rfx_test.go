@@ -329,7 +329,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
 			continue
 		}
-		if v.Const("RING")+v.Const("STAGE") > 0 && q.a.Cols > kernel.MostStripColumns {
+		if (v.Const("RING")+v.Const("STAGE") > 0 || v.Unit.Source == "few.comp") && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
 			continue
@@ -522,14 +522,15 @@ func TestEncode(t *testing.T) {
 				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*2*p.Bytes()+15) &^ 15}}
 			macs, bytes = 20*16*32, 3*16+20*192+301*2*p.Bytes()
 		}
-		if v.Before != nil { // residues of 600 columns, or digits
+		if few := v.Unit.Source == "few.comp"; few || v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
 			words := 8 + (n+1)/2*4 + 4 + (n+1)*p.Limbs() + 1 + 2*n
-			if p == rfx.P15 {
-				n, words = 2, 8
+			digits := few || p == rfx.P15
+			if digits {
+				n, words = p.Bytes(), 8
 			}
-			want = kernel.Split{P: p, Type: dtype.F32, Planes: n, Table: 8, Columns: uint32(words+3) &^ 3}
-			if p != rfx.P15 {
+			want = kernel.Split{P: p, Type: dtype.F32, Planes: n, Digits: few, Table: 8, Columns: uint32(words+3) &^ 3}
+			if !digits {
 				want.Weights = uint32(words - 2*n)
 			}
 			macs, bytes = 256*640, 256*640*n-32
@@ -608,7 +609,8 @@ func TestLaunchRefuses(t *testing.T) {
 				Code: backend.CodeWGSL})
 		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") &&
-				(other.Before == nil) == (v.Before == nil) && other.Const("SPARSE") == v.Const("SPARSE") {
+				(other.Before == nil) == (v.Before == nil) && other.Const("SPARSE") == v.Const("SPARSE") &&
+				(other.Unit.Source == "few.comp") == (v.Unit.Source == "few.comp") {
 				continue
 			}
 			if _, err := kernel.Format.Launch(other, e, good); err == nil {
@@ -650,7 +652,7 @@ func TestCoopTable(t *testing.T) {
 			}
 			continue
 		}
-		if !v.Matrix {
+		if !v.Matrix || v.Unit.Source == "few.comp" {
 			continue
 		}
 		cols, width := v.Const("COLS"), v.Const("TN")
@@ -679,7 +681,8 @@ func TestCoopShapes(t *testing.T) {
 		if !shadertest.ForeignShapes() {
 			t.Skip("SPMM_SHAPES=all runs other vendors' tiles")
 		}
-		for _, v := range append(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin)...) {
+		for _, v := range slices.Concat(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin),
+			kernel.Fews(rfx.P23, c.SubgroupMin)) {
 			t.Run(v.Name, func(t *testing.T) {
 				for _, q := range problems() {
 					if slices.Contains([]string{"normal, 33 columns", "specials of B"}, q.name) {
