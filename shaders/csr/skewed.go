@@ -24,10 +24,17 @@ const (
 // skewedRows takes the packing of cuda90_f32.
 var skewedRows = rows90("cuda90_skewed_", dtype.F32, skewedKind, "skewed.cu", spec.Define("BLOCKS", 10))
 
-// takesSkewed reports whether skewedRows suits a matrix and problem that v, which has its packing, could multiply.
+// takesSkewed reports whether skewedRows suits a matrix and problem that v, which has its packing, could multiply. For
+// a prediction e is a sample of the matrix, with the stats of all of it.
 func takesSkewed(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
-	return v.In == dtype.F32 && packingOf(v) == packingOf(skewedRows) && e.Format.(spec.Split).Skewed &&
-		p.N > skewedAcross/2*columns(v)
+	if v.In != dtype.F32 || packingOf(v) != packingOf(skewedRows) || p.N <= skewedAcross/2*columns(v) {
+		return false
+	}
+	split := e.Format.(spec.Split)
+	if e.Stats.MACs > e.NNZ {
+		return int64(split.Slots)*(e.Stats.MACs/max(1, e.NNZ)) >= skewedLeast
+	}
+	return split.Skewed
 }
 
 // sortSegments sorts the segments in heavy by their first columns. Then those that are computed at the same time need
