@@ -1,4 +1,4 @@
-// Choosing between rows, panels of rows, strips, and residues, dense or 2:4.
+// Choosing between rows, panels of rows, strips, pairs, and residues, dense or 2:4.
 
 package reproducible
 
@@ -27,7 +27,7 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows, panels of rows, strips and residues, and says why. Products have the same bits whichever
+// Choose decides between rows, panels of rows, strips, pairs and residues, and says why. Products have the same bits whichever
 // it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	if err := r.bits.Check(); err != nil {
@@ -38,6 +38,8 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		switch {
 		case named.kind == kernel.Rows && w.Variant == "" && len(byRows) > 1:
 			return r.fastest(ctx, byRows, w.Cols)
+		case named.kind == kernel.InStrips && w.Variant == "":
+			return r.fastest(ctx, r.candidates(kernel.InStrips, kernel.InPairs), w.Cols)
 		case named.kind == kernel.Rows && kernel.KindOf(w.Format) != kernel.Rows && w.Variant == "":
 			return kernel.Rows, r.noPanels(), nil
 		case named.kind == kernel.Shuffled:
@@ -45,8 +47,8 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.InStrips, kernel.Residues,
-		kernel.SparseResidues)
+	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.InStrips, kernel.InPairs,
+		kernel.Residues, kernel.SparseResidues)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -73,6 +75,7 @@ var reasons = map[kernel.Kind]string{
 	kernel.Direct:   "rows that quantise B were requested",
 	kernel.Panels:   "panels of rows go through matrix units",
 	kernel.InStrips: "strips of rows go through matrix units",
+	kernel.InPairs:  "pairs of entries go through sparse matrix units",
 	kernel.Residues: "residues go through matrix units",
 
 	kernel.SparseResidues: "residues of two of every four columns go through sparse matrix units",
@@ -99,7 +102,7 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 // multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
 	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Shuffled, kernel.InStrips,
-		kernel.Residues, kernel.SparseResidues) {
+		kernel.InPairs, kernel.Residues, kernel.SparseResidues) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}
@@ -115,12 +118,12 @@ func (r *Executor) named(w *work.Work) *candidate {
 	return nil
 }
 
-// fits refuses strips that are too long, and residues that exceed a buffer or half of the memory that may be used, with
+// fits refuses strips, with pairs or not, that are too long, and residues that exceed a buffer or half of the memory that may be used, with
 // AutoP at the largest precision.
 func (r *Executor) fits(kind kernel.Kind) error {
 	_, cols := r.source.Dims()
 	switch kind {
-	case kernel.InStrips:
+	case kernel.InStrips, kernel.InPairs:
 		return kernel.FitsStrips(cols)
 	case kernel.Direct:
 		if r.source.Type() != dtype.F32 {
@@ -210,7 +213,7 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 		w.Bytes += 2 * int64(rows) * int64(n) * kernel.Products(v, cols) // residues of sums
 	}
 	b, start := rates.Bound(v, w), time.Duration(g.Start*float64(time.Microsecond))
-	if c.kind == kernel.InStrips { // A is loaded ahead
+	if c.kind == kernel.InStrips || c.kind == kernel.InPairs { // A is loaded ahead
 		return max(b.Memory, b.Gather+b.Compute) + start
 	}
 	return b.Memory + b.Gather + b.Compute + start
@@ -248,6 +251,6 @@ func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.
 		row = 4 * int64(n)
 	}
 	w.Gather = fetched * row
-	w.FLOPs *= kernel.Products(v, k)
+	w.FLOPs *= kernel.Instructions(v, k)
 	return w
 }

@@ -33,6 +33,11 @@ var (
 		Summary: "8-bit digits by integer MMA; each warp expands masks and digits of 16 rows into fragments; B comes in the order of fragments",
 		When:    "Reproducible mode: up to about 16 columns and moderate density, on CUDA from compute capability 9.0 on.",
 	}
+	pairsKind = &spec.Kind{
+		Name:    "pairs",
+		Summary: "2:4 with extra blocks for what does not fit; 8-bit digits by sparse integer MMA; each warp takes pairs of entries of 16 rows; B comes in the order of fragments",
+		When:    "Reproducible mode: up to about 16 columns and 70 % scattered zeros and more, on CUDA of compute capability 9.0.",
+	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
 		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
@@ -47,13 +52,14 @@ var (
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
 // there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, whether the matrix is in
-// strips, and whether elements are residues, of two of every four columns.
+// strips or in pairs, and whether elements are residues, of two of every four columns.
 type sizes struct {
 	p        rfx.P
 	v        int
 	shuffled bool
 	teams    bool
 	strips   bool
+	pairs    bool
 	residues bool
 	sparse   bool
 	slices   bool // residues are in slices: see rfx.Planes
@@ -73,6 +79,23 @@ func panelRows(v *spec.Variant) int { return v.Tile.Panel }
 
 // hasTeams tells whether workgroups of a variant take row segments.
 func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
+
+// What it takes to make fragments of strips and of pairs, counted in products that take as long (H200).
+const (
+	stripFragments = 17
+	pairFragments  = 33
+)
+
+// Instructions is Products with what it takes to make fragments.
+func Instructions(v *spec.Variant, k int) int64 {
+	switch kind(v) {
+	case InStrips:
+		return Products(v, k) + stripFragments
+	case InPairs:
+		return Products(v, k) + pairFragments
+	}
+	return Products(v, k)
+}
 
 // Products returns how many products a variant computes for each of a matrix of k columns: one for each pair of digits,
 // or for each modulus.

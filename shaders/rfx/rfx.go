@@ -13,6 +13,7 @@
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
 //	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
 //	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
+//	                (CUDA 9.0; pairs, every p) likewise, of two of every four columns: see pairs.go;
 //	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
@@ -114,7 +115,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), bySparseResidues(), byCoopResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStrips(), byPairs(), byResidues(), bySparseResidues(), byCoopResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -154,7 +155,8 @@ type Kind int
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
 // residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
-// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32.
+// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32; strips of
+// pairs of entries, for sparse matrix instructions and few columns.
 const (
 	Rows Kind = iota
 	Panels
@@ -163,6 +165,7 @@ const (
 	Residues
 	SparseResidues
 	Direct
+	InPairs
 )
 
 // ByRows tells whether a kind has rows as they are in CSR.
@@ -171,13 +174,14 @@ func (k Kind) ByRows() bool { return k == Rows || k == Direct }
 // InPlanes tells whether a kind has bytes of every element, or of two of every four columns.
 func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues }
 
-// kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
-// few columns; for residues, those that it has for many.
+// kindFormats are the formats that the kinds have their rows or panels from; for strips and pairs, the one that fast
+// mode has for few columns; for residues, those that it has for many.
 var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
-	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr"}
+	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr",
+	new(lanestream.Matrix[float32]).Format()}
 
 var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues",
-	"rows with B as it is"}
+	"rows with B as it is", "pairs"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -203,6 +207,8 @@ func kind(v *spec.Variant) Kind {
 		return Panels
 	case stripsKind:
 		return InStrips
+	case pairsKind:
+		return InPairs
 	case residuesKind:
 		return Residues
 	case sparseResiduesKind:
@@ -234,6 +240,7 @@ type Split struct {
 	V      int    // rows of a panel; 0: there are none
 	Items  uint32 // panels and segments of panels
 	Strips Strips
+	Pairs  Strips
 	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table, Weights
 	// that of rfx.Residues.DigitWeights.
 	Columns, Table, Weights uint32
@@ -269,6 +276,8 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 		return pack(a, v, longestRow(a.Rows, a.NNZ(), v)), nil
 	case InStrips:
 		return packStrips(a, v)
+	case InPairs:
+		return packPairs(a, v)
 	case Residues:
 		return packResidues(a, v)
 	case SparseResidues:
@@ -284,7 +293,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 		return quantise.NewLayout(k, n, p)
 	case Direct:
 		return quantise.NewRanges(k, n, p)
-	case InStrips:
+	case InStrips, InPairs:
 		return quantise.NewFragments(k, n, p)
 	case Residues, SparseResidues:
 		return quantise.NewPlanes(k, n, p, planesOf(k, p), inDigits(p))
@@ -303,6 +312,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	switch {
 	case m.Strips.Blocks > 0:
 		return launchStrips(v, e, p, q)
+	case m.Pairs.Blocks > 0:
+		return launchPairs(v, e, p, q)
 	case m.Planes > 0:
 		return launchResidues(v, e, p, q)
 	}
@@ -368,8 +379,8 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v).InPlanes() != (m.Planes > 0) ||
 		kind(v) == SparseResidues != (m.Remainder > 0):
 		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
-	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
-		return fmt.Errorf("a matrix in segments of %d blocks of strips", m.Strips.Blocks)
+	case (kind(v) == InStrips) != (m.Strips.Blocks > 0) || (kind(v) == InPairs) != (m.Pairs.Blocks > 0):
+		return fmt.Errorf("a matrix in segments of %d blocks of strips, %d of pairs", m.Strips.Blocks, m.Pairs.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
