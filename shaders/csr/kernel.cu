@@ -4,15 +4,15 @@
 // each other form a lane group. Each of them has CHUNKS times VEC columns, 16 bytes of a row of B, p.across · VEC
 // columns apart. The p.along lane groups take the row's entries in turn, four at a time, and a shuffle reduction adds
 // their sums. A heavy row, which has many more entries than the average, is cut into segments, which leave partial sums
-// in the workspace. A second launch, phase 1, adds them (csr.go). With TEAMS a whole CTA computes a segment, and a warp a
-// row of middle length.
+// in the workspace. A second launch, phase 1, adds them (csr.go). With TEAMS a whole CTA computes a segment, and a warp
+// a row of middle length.
 // Data movement: entries of A and rows of B go from global memory to registers. Each lane has loads of four rows of B
 // in flight. Shared memory holds only the sums that the warps of a CTA exchange.
 // Bound by: gathers of rows of B, from the L2 cache if B fits it, else from memory.
 // Constants: ELEM (half.cuh), TEAMS and OVERLAP (rows.cuh), BLOCKS (CTAs of 128 threads on a multiprocessor), CHUNKS,
 // AHEAD. Lanes of products with few warps are short of memory requests, so they load entries AHEAD; 8 CTAs leave 64
-// registers a thread. Where warps are many, 12 CTAs hide more of the latency of gathers than that. With two CHUNKS a lane
-// has twice the memory requests, and reads entries once for twice the columns.
+// registers a thread. Where warps are many, 12 CTAs hide more of the latency of gathers than that. With two CHUNKS a
+// lane has twice the memory requests, and reads entries once for twice the columns.
 
 #include "rows.cuh"
 #include "../include/epilogue.cuh"
@@ -199,8 +199,8 @@ struct Sums {
         for (int i = 0; i < CHUNKS; i++)
             if (i == 0 || at(i, p) < p.n) store_chunk(x[i], c, bias, row, at(i, p), p);
     }
-    static __device__ __forceinline__ void store_chunk(const float (&x)[VEC], void *c, const float *bias, u32 row, u32 col,
-                                                       const Params &p) {
+    static __device__ __forceinline__ void store_chunk(const float (&x)[VEC], void *c, const float *bias, u32 row,
+                                                       u32 col, const Params &p) {
         size_t at = (size_t)row * p.ldc + col;
         u32 count = min(p.n - col, (u32)VEC);
         if (p.store == F32) store_f32(x, (float *)c + at, count, p);

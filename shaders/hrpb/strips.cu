@@ -11,8 +11,8 @@
 // Words and values are read once and in order, and are fetched to L2 256 bytes at a time.
 // Bound by: gathers of rows of B, or the data pipe of L1. A vector's values go to all lanes, which takes the pipe as
 // long as a row of B of 128 columns; with QUADS they are read once for several times as many columns.
-// Constants: ENTRY, HEIGHT = 4, COLS, ALONG, QUADS, TOGETHER (2 or 4), WARPS, LEAST (CTAs that a multiprocessor has room
-// for).
+// Constants: ENTRY, HEIGHT = 4, COLS, ALONG, QUADS, TOGETHER (2 or 4), WARPS, LEAST (CTAs that a multiprocessor has
+// room for).
 
 #include "params.h"
 #include "../include/result.cuh"

@@ -171,7 +171,7 @@ func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant
 }
 
 // narrowStrips returns the lanes that have up to 128 columns, four each. There are 64 columns also where few strips,
-// which a device has room for all at once, wait for one much longer than most: it takes twice as many vectors at a time.
+// which a device has room for all at once, wait for one much longer than most: it takes twice as many vectors at once.
 func narrowStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) groups {
 	n, units := p.N, int64(p.Caps.Units)
 	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= residentStrips*units &&
@@ -195,8 +195,8 @@ func narrowStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) groups {
 }
 
 // wideStrips returns the kind of a product by more than 64 columns. Strips that nearly all run at the same time share
-// rows of B within CTAs of eight warps. More of them, if they are long, keep the data pipe of L1 busy; so do many at 512
-// columns.
+// rows of B within CTAs of eight warps. More of them, if they are long, keep the data pipe of L1 busy; so do many at
+// 512 columns.
 func wideStrips(e *spec.Packed, p spec.Problem) (*spec.Kind, groups) {
 	const long = 32 // vectors
 	resident, tiles := residentStrips*int64(p.Caps.Units), int64(spec.Ceil(p.N, 128))
