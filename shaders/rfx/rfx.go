@@ -115,7 +115,8 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byPairs(), byResidues(), bySparseResidues(), byCoopResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStrips(), byPairs(), byResidues(), bySparseResidues(),
+	byCoopResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
