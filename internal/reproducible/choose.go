@@ -28,8 +28,7 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 }
 
 // Choose decides between rows, panels of rows, strips, pairs, digits and residues, and says why. Products have the same
-// bits whichever
-// it is.
+// bits whichever it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	if err := r.bits.Check(); err != nil {
 		return 0, "", err
@@ -126,8 +125,8 @@ func (r *Executor) named(w *work.Work) *candidate {
 	return nil
 }
 
-// fits refuses strips, with pairs or not, that are too long, and residues that exceed a buffer or half of the memory that may be used, with
-// AutoP at the largest precision.
+// fits refuses strips, with pairs or not, that are too long, and residues that exceed a buffer or half of the memory
+// that may be used, with AutoP at the largest precision.
 func (r *Executor) fits(kind kernel.Kind) error {
 	_, cols := r.source.Dims()
 	switch kind {

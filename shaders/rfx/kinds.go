@@ -92,10 +92,12 @@ func panelRows(v *spec.Variant) int { return v.Tile.Panel }
 // hasTeams tells whether workgroups of a variant take row segments.
 func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
 
-// What it takes to make fragments of strips and of pairs, counted in products that take as long (H200).
+// What it takes to make fragments of strips and of pairs, counted in products that take as long (H200). At p = 15 a
+// multiprocessor has twice as many warps for pairs.
 const (
-	stripFragments = 17
-	pairFragments  = 33
+	stripFragments  = 17
+	pairFragments   = 33
+	pairFragments15 = 16
 )
 
 // Instructions is Products with what it takes to make fragments.
@@ -104,6 +106,9 @@ func Instructions(v *spec.Variant, k int) int64 {
 	case InStrips:
 		return Products(v, k) + stripFragments
 	case InPairs:
+		if PrecisionOf(v) == rfx.P15 {
+			return Products(v, k) + pairFragments15
+		}
 		return Products(v, k) + pairFragments
 	}
 	return Products(v, k)

@@ -6,8 +6,8 @@
 // Data movement: bulk copies load segments into the warp's stage buffer in shared memory, ahead of time. A lane loads
 // the pairs that eight bits tell, one behind the other; a byte permute for each digit puts two of them into a register.
 // Digits of B come in the order of fragments, one block ahead, for all warps from the first-level cache.
-// Bound by: memory bandwidth, and with few entries by integer instructions.
-// Constants: BITS (p), WARPS, STAGE (bytes of a warp's stage buffer).
+// Bound by: latency, of the loads of B and of a block's instructions, which a multiprocessor has few warps to hide.
+// Constants: BITS (p), WARPS, STAGE (bytes of a warp's stage buffer), CTAS (of a multiprocessor).
 
 #include "store.cuh"
 #include "../include/bulk.cuh"
@@ -69,7 +69,7 @@ template <int R> __device__ __forceinline__ void fragment(u32 (&a)[S][4], u32 &a
                              : __byte_perm(x[d / 2], y[d / 2], d % 2 != 0 ? 0x7632 : 0x5410);
 }
 
-// Block is what a lane knows of a block: the address of its first pair, its bits, and the columns of slots.
+// Block is a block as a lane sees it: the address of its first pair, its bits, and the columns of slots.
 struct Block {
     u32 at, bits, places;
 };
@@ -167,7 +167,7 @@ struct Stream {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, CTAS)
     rfx(const u32 *__restrict__ rows, const unsigned char *__restrict__ ints, const void *__restrict__ values,
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, void *part,
         const __grid_constant__ Params p) {

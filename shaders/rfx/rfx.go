@@ -122,8 +122,8 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byPairs(), byResidues(), bySparseResidues(),
-	byCoopResidues(), byDotResidues(), byDigits())
+var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byPairs(), byResidues(),
+	bySparseResidues(), byCoopResidues(), byDotResidues(), byDigits())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
