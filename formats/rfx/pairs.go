@@ -14,7 +14,7 @@ import (
 
 // The sizes of strips in pairs.
 const (
-	PairUnit    = 16 // bytes, a multiple of which a segment takes
+	PairUnit    = 16 // bytes; a segment takes a multiple of them
 	blockGroups = StripColumns / 4
 	noPlaces    = 0xcc // columns 0 and 3 of both groups
 
@@ -34,9 +34,9 @@ const (
 //	        8·(t/2) + 7, four bits each: the columns in their group of both slots of a pair, the first one in the lower
 //	        bits
 //	lanes   2 bytes for each block and lane: bit 2r + i of lane 4g + t tells whether there is a pair of row
-//	        g + 8·(r mod 2), group 8·(r/2) + 2t + i; the upper byte is the number of pairs of the lanes before in the block
-//	pairs   2·p.Bytes() bytes each, up to a multiple of 4, in the order of block, lane and bit: the digits of both slots,
-//	        the lowest place first; a slot without an entry is 0
+//	        g + 8·(r mod 2), group 8·(r/2) + 2t + i; the upper byte is the number of the block's pairs in lanes before
+//	pairs   2·p.Bytes() bytes each, up to a multiple of 4, in the order of block, lane and bit: the digits of both
+//	        slots, the lowest place first; a slot without an entry is 0
 //
 // in little-endian order, up to a multiple of PairUnit bytes.
 type Pairs struct {
@@ -276,7 +276,7 @@ func (w *pairWriter) heads() {
 	segment := w.Strips[2*w.strip]
 	for first := 0; first < w.blocks(); segment++ {
 		n := w.together(first, w.Blocks)
-		to := w.Data[int(w.Offsets[segment])*PairUnit : int(w.Offsets[segment+1])*PairUnit : int(w.Offsets[segment+1])*PairUnit]
+		to := w.Data[int(w.Offsets[segment])*PairUnit : int(w.Offsets[segment+1])*PairUnit]
 		at := 0
 		if first >= w.regular {
 			from := (first - w.regular) * blockGroups
@@ -317,7 +317,7 @@ func (w *pairWriter) place(block, row, group int, cols []int32) {
 	w.Data[at] = w.Data[at]&^(15<<(group%2*4)) | byte(low|high<<2)<<(group%2*4)
 }
 
-// digits returns the byte of Data at which entry k of a pair of n begins, the first of which is in column col.
+// digits returns the byte of Data at which entry k of a pair of n entries begins. The first is in column col.
 func (w *pairWriter) digits(block, row, group, n, k int, col int32) int {
 	lane, bit := pairOf(row, group)
 	x := w.lanes[32*block+lane]

@@ -113,9 +113,10 @@ func digitsAt(b []byte, p rfx.P) (q int64) {
 	return q
 }
 
-// readPairs adds the entries of a segment of n blocks, `each` of which have the same groups, to got, and returns its
-// pairs.
-func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool, each int, got map[[2]int]int64) int64 {
+// readPairs adds the entries of a segment of n blocks to got, and returns its pairs. `each` neighbouring blocks have
+// the same groups.
+func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool, each int,
+	got map[[2]int]int64) int64 {
 	word := binary.LittleEndian.Uint16
 	groups := data
 	if extra {

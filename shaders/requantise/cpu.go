@@ -21,7 +21,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 			for e := rows[2*i]; e < rows[2*i+2]; e++ {
 				r = r.Join(rfx.RangeOf(host.Element(args[0], int(e), p.elem)))
 			}
-			rows[2*i+1] = uint32(r)
+			rows[2*i+1] = rows[2*i+1]&uint32(rfx.Mark) | uint32(r)
 		}
 		return
 	}

@@ -62,7 +62,7 @@ template <int R> __device__ __forceinline__ void fragment(u32 (&a)[S][4], u32 &a
         a[d][R] = __byte_perm(x[d / 2], y[d / 2], d % 2 != 0 ? 0x7632 : 0x5410);
 }
 
-// Block is what a lane knows of a block: the address of its first pair, its bits, and the columns of slots.
+// Block is a block as a lane sees it: the address of its first pair, its bits, and the columns of slots.
 struct Block {
     u32 at, bits, places;
 };
