@@ -150,7 +150,7 @@ func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool
 				}
 				for slot := range 2 {
 					at := [2]int{row + r, 4*group + int(columns>>(2*slot)&3)}
-					got[at] += digitsAt(values[next*2*p.Bytes()+slot:], p)
+					got[at] += digitsAt(values[next*((2*p.Bytes()+3)&^3)+slot:], p)
 				}
 				next++
 			}

@@ -106,7 +106,7 @@ func Instructions(v *spec.Variant, k int) int64 {
 	case InStrips:
 		return Products(v, k) + stripFragments
 	case InPairs:
-		if PrecisionOf(v) == rfx.P15 {
+		if pairSizes[PrecisionOf(v)].ctas > 1 {
 			return Products(v, k) + pairFragments15
 		}
 		return Products(v, k) + pairFragments

@@ -22,11 +22,11 @@ const (
 
 // pairSize is a workgroup: its warps, the bytes of each one's stage buffer, and how many workgroups a multiprocessor
 // has. The first-level cache has what shared memory leaves, for B.
-type pairSize struct{ warps, stage, ctas int }
+type pairSize struct{ warps, stage, ctas, buffers int }
 
 // pairSizes are those by precision, as registers allow.
 var pairSizes = map[rfx.P]pairSize{
-	rfx.P15: {14, 44 * 128, 2}, rfx.P23: {14, 88 * 128, 1}, rfx.P31: {14, 88 * 128, 1}, rfx.P47: {14, 88 * 128, 1},
+	rfx.P15: {14, 44 * 128, 2, 2}, rfx.P23: {14, 44 * 128, 2, 1}, rfx.P31: {14, 88 * 128, 1, 2}, rfx.P47: {14, 88 * 128, 1, 2},
 }
 
 // byPairs are the variants for pairs.
@@ -40,6 +40,7 @@ func byPairs() []*spec.Variant {
 			Consts: []spec.Const{
 				spec.Define("BITS", uint32(p)), spec.Define("WARPS", uint32(x.warps)),
 				spec.Define("STAGE", uint32(x.stage)), spec.Define("CTAS", uint32(x.ctas)),
+				spec.Define("BUFFERS", uint32(x.buffers)),
 			},
 			Unit: spec.Unit{Source: "pairs.cu"},
 		}), pairsKind, stripTile)

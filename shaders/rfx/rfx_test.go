@@ -519,8 +519,8 @@ func TestEncode(t *testing.T) {
 		}
 		if v.Const("STAGE") > 0 { // ten blocks, each followed by one for the last two of every four entries
 			want = kernel.Split{P: p, Type: dtype.F32, Columns: 16,
-				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*2*p.Bytes()+15) &^ 15}}
-			macs, bytes = 20*16*32, 3*16+20*192+301*2*p.Bytes()
+				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*((2*p.Bytes()+3)&^3)+15) &^ 15}}
+			macs, bytes = 20*16*32, 3*16+20*192+301*((2*p.Bytes()+3)&^3)
 		}
 		if few := v.Unit.Source == "few.comp"; few || v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
