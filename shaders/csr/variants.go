@@ -33,7 +33,7 @@ func variants() []*spec.Variant {
 			}), rowsKind, 0),
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
-	return slices.Concat(vs, []*spec.Variant{wide[dtype.F32], skewedRows}, doubles(), streams)
+	return slices.Concat(vs, []*spec.Variant{skewedRows, wide[dtype.F32]}, doubles(), streams)
 }
 
 // many has the variants for products with many warps, by element type.
