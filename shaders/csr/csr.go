@@ -10,9 +10,9 @@
 // depends only on the matrix, the problem and the kind of device.
 //
 // On GPUs `across` × `along` neighbouring lanes compute an item. `across` lanes next to each other form a lane group
-// and have the columns of a tile, 16 bytes of a row of B each (in f64 on CUDA 16 or 32). The `along` lane groups take
-// the item's entries in turn, four at a time, and their sums are added at the end. With many columns a warp's lanes are
-// spread across the columns, with few along the entries.
+// and have the columns of a tile, 16 bytes of a row of B each (in f32 and f64 on CUDA 16 or 32). The `along` lane
+// groups take the item's entries in turn, four at a time, and their sums are added at the end. With many columns a
+// warp's lanes are spread across the columns, with few along the entries.
 //
 // A matrix with many entries in long rows, and most rows short, has its segments listed by their first columns. On CUDA
 // from compute capability 9.0 on, a kernel of its own multiplies it in f32 (skewed.go).

@@ -1,5 +1,5 @@
-// The sums of a lane in f32: CHUNKS times four or eight columns of a row of C, for kernel.cu and skewed.cu. With AHEAD a
-// lane loads its next entries before the rows of B of the current ones. Constants: ELEM (half.cuh), AHEAD, CHUNKS.
+// The sums of a lane in f32: CHUNKS times four or eight columns of a row of C, for kernel.cu and skewed.cu. With AHEAD
+// a lane loads its next entries before the rows of B of the current ones. Constants: ELEM (half.cuh), AHEAD, CHUNKS.
 
 #pragma once
 #include "rows.cuh"

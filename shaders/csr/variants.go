@@ -47,7 +47,8 @@ func manyVariant(t dtype.Type) *spec.Variant {
 
 // wide has the variants whose lanes have twice the columns, by element type.
 var wide = map[dtype.Type]*spec.Variant{
-	dtype.F32: rows90("cuda90_wide_", dtype.F32, wideKind, "kernel.cu", spec.Define("BLOCKS", 8), spec.Define("CHUNKS", 2)),
+	dtype.F32: rows90("cuda90_wide_", dtype.F32, wideKind, "kernel.cu", spec.Define("BLOCKS", 8),
+		spec.Define("CHUNKS", 2)),
 }
 
 // rows90 returns a variant of a source from compute capability 9.0 on.

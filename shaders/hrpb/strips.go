@@ -195,16 +195,17 @@ func narrowStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) groups {
 }
 
 // wideStrips returns the kind of a product by more than 64 columns. Strips that nearly all run at the same time share
-// rows of B within CTAs of eight warps. More of them, if they are long, keep the data pipe of L1 busy; so do many at
-// 512 columns.
+// rows of B within CTAs of eight warps. More of them keep the data pipe of L1 busy, if they are long and find most rows
+// of B in L1, as those do whose slots are half full; so do many at 512 columns.
 func wideStrips(e *spec.Packed, p spec.Problem) (*spec.Kind, groups) {
 	const long = 32 // vectors
 	resident, tiles := residentStrips*int64(p.Caps.Units), int64(spec.Ceil(p.N, 128))
+	busy := e.Items > resident && e.Stats.Gathers >= long*e.Items && e.Stats.Fill >= 0.5
 	switch {
-	case 10*e.Items*tiles <= 13*resident && (e.Items <= resident || e.Stats.Gathers < long*e.Items):
-		return groupedKind, groups{32, 1, 1}
-	case p.N <= 128 && e.Stats.Gathers >= long*e.Items:
+	case p.N <= 128 && busy:
 		return wideKind, groups{16, 1, 2}
+	case 10*e.Items*tiles <= 13*resident:
+		return groupedKind, groups{32, 1, 1}
 	case p.N > 256 && e.Items > 3*resident:
 		return widestKind, groups{32, 1, 4}
 	}
