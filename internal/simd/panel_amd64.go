@@ -8,8 +8,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512), and fourF32AVX2 16 of four rows. Strides are in bytes;
-// nnz ≥ 1.
+// The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512), and fourF32AVX2 16 of four rows. Strides are in
+// bytes; nnz ≥ 1.
 
 //go:noescape
 func panelF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
