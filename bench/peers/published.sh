@@ -70,8 +70,8 @@ flashsparse)
   ;;
 dtc)
   # The kernels, without the functions around them that take PyTorch's tensors.
-  sed '/^std::\(vector\|tuple\)<torch/,/^}/d; /^  std::vector<torch/,/^  }/d; /#include.*\(torch\|sputnik\|cusparse\)/d' \
-    "$work/DTC-SpMM/DTCSpMM_kernel.cu" > "$work/DTC-SpMM/dtc.cuh"
+  sed '/^std::\(vector\|tuple\)<torch/,/^}/d; /^  std::vector<torch/,/^  }/d' "$work/DTC-SpMM/DTCSpMM_kernel.cu" |
+    sed '/#include.*\(torch\|sputnik\|cusparse\)/d' > "$work/DTC-SpMM/dtc.cuh"
   flags+=(-DDTC)
   ;;
 acc) flags+=(-DACC -I"$work/include") ;;

@@ -131,8 +131,8 @@ type Cost struct {
 	// Arithmetic is the rate of multiply-adds that the inner loop reaches, where nothing else holds it up, over the one
 	// that kernel peak measures; 0: 1. It exceeds 1 where the loop does better than that kernel.
 	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
-	// Narrow is Arithmetic on a CPU without vectors of 64 bytes; 0: the same. It goes with Arithmetic: a model that has one
-	// takes neither from another.
+	// Narrow is Arithmetic on a CPU without vectors of 64 bytes; 0: the same. It goes with Arithmetic: a model that has
+	// one takes neither from another.
 	Narrow float64 `json:"narrow_factor,omitempty"`
 	// Columns is how many columns' worth of arithmetic unpacking an entry takes, for each tile of B's columns.
 	Columns float64 `json:"entry_columns,omitempty"`

@@ -8,7 +8,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512). Strides are in bytes; nnz ≥ 1.
+// The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512), and fourF32AVX2 16 of four rows. Strides are in
+// bytes; nnz ≥ 1.
 
 //go:noescape
 func panelF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
@@ -18,6 +19,9 @@ func panelF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz
 
 //go:noescape
 func panelBF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
+
+//go:noescape
+func fourF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
 
 //go:noescape
 func panelF32AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
@@ -55,7 +59,7 @@ func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 		goPanelF32(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	panel(panelF32AVX2, panelF32AVX512, acc, lda, vals, v, cols, b, ldb, n)
+	panel(panelF32AVX2, fourF32AVX2, panelF32AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
 func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.F16, ldb, n int) {
@@ -63,7 +67,7 @@ func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 		goPanelF16(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	panel(panelF16AVX2, panelF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
+	panel(panelF16AVX2, nil, panelF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
 func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.BF16, ldb, n int) {
@@ -71,7 +75,7 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 		goPanelBF16(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	panel(panelBF16AVX2, panelBF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
+	panel(panelBF16AVX2, nil, panelBF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
 func panelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64, cols []uint32, b []int32, ldb, n int) {
@@ -95,11 +99,15 @@ func panelInt32(acc []float64, lda int, vals *[PanelRows * PanelEntries]float64,
 // tile is one of the functions for float32's sums.
 type tile[T any] func(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *T, ldb int)
 
-func panel[T any](narrow, wide tile[T], acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb,
+func panel[T any](narrow, four, wide tile[T], acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb,
 	n int) {
 	stride, j := ldb*int(unsafe.Sizeof(b[0])), 0
 	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
 		wide(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], stride)
+	}
+	for ; four != nil && level == avx2 && n-j >= 2*Width; j += 2 * Width {
+		four(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], stride)
+		four(&acc[4*lda+j], 4*lda, &vals[4], 4*v, &cols[0], len(cols), &b[j], stride)
 	}
 	for ; j < n; j += Width {
 		narrow(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], stride)

@@ -26,7 +26,30 @@
 #define LOADB VPMOVZXWD (R8), Y8; VPSLLD $16, Y8, Y8
 #include "panel_amd64.h"
 
-// Of integers, 4 columns, with sums in float64. A row of values is 1024 bytes behind the one before.
+// Four rows of 16 columns, b in Y8 and Y9, a value in Y10: fewer loads for each product than eight rows of 8.
+
+#undef EACH
+#undef ROW
+#undef TAKE
+#undef PUT
+
+#define EACH(do, next) \
+	do(0, Y0, Y1); next do(1, Y2, Y3); next do(2, Y4, Y5); next do(3, Y6, Y7)
+#define ROW(r, l, h) VBROADCASTSS (4*r)(SI), Y10; VFMADD231PS Y8, Y10, l; VFMADD231PS Y9, Y10, h
+#define TAKE(r, l, h) VMOVUPS (R8), l; VMOVUPS 32(R8), h
+#define PUT(r, l, h) VMOVUPS l, (R8); VMOVUPS h, 32(R8)
+
+#define NAME ·fourF32AVX2
+#define AHEAD PREFETCHT0 (BX)(R13*1)
+#define LOADB VMOVUPS (R8), Y8; VMOVUPS 32(R8), Y9
+#include "panel_amd64.h"
+
+// Of integers, 4 columns of eight rows, with sums in float64. A row of values is 1024 bytes behind the one before.
+
+#undef EACH
+#define EACH(do, next) \
+	do(0, Y0, Y0); next do(1, Y1, Y1); next do(2, Y2, Y2); next do(3, Y3, Y3); next \
+	do(4, Y4, Y4); next do(5, Y5, Y5); next do(6, Y6, Y6); next do(7, Y7, Y7)
 
 #undef ROW
 #undef TAKE
