@@ -114,7 +114,8 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byResidues(), bySparseResidues(), byCoopResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(),
+	byResidues(), bySparseResidues(), byCoopResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
