@@ -26,11 +26,11 @@
 //
 //	8 bytes × 32    of lane 4g + t of a warp: of column g, rows 4t to 4t + 3 and 16 + 4t to 16 + 4t + 3
 //
-// or, for kernels on residues (Layout.Planes; on CUDA and Vulkan), bytes, modulo the first of rfx.Moduli or at
-// p = 15 digits:
+// or, for kernels on residues (Layout.Planes; not on the CPU), bytes, modulo the first of rfx.Moduli or digits, on
+// CUDA at p = 15 alone:
 //
 //	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
-//	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan four slices of 32 rows, which have
+//	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan and WebGPU four slices of 32 rows, which have
 //	                 the rows' bytes of each column in their order
 //
 // or, for kernels on CUDA that quantise elements of B as they read them (Layout.Ranges), there are ranges alone.
@@ -59,7 +59,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl
+//go:embed kernel.wgsl residues.wgsl
 var files embed.FS
 
 // Program is the table of the quantising kernel. It has no Encode; see Launch.
@@ -74,6 +74,7 @@ var Program = &spec.Program{
 			Local: spec.Line(local), Need: spec.Need{Shared: shared},
 			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
 		}),
+		dotResidues,
 		spec.Go("cpu", dtype.F32, group),
 	},
 }
@@ -89,6 +90,19 @@ func coop(name string, wide uint32) *spec.Variant {
 	return spec.SPIRV(name, spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
 		Consts: []spec.Const{{Name: "WIDE", ID: 0, Value: wide}},
 		Unit:   spec.Unit{Source: "residues.comp", Blob: "vulkan_residues.spv"}})
+}
+
+// dotResidues is residues.wgsl, which does the same.
+var dotResidues = spec.WGSL("webgpu_residues", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
+	Unit: spec.Unit{Source: "residues.wgsl", Defines: map[string]string{
+		"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL, "RESIDUES": include.ResiduesWGSL}}})
+
+// planesOf returns the variant that brings B to planes of a layout after phase 0, on the devices that v runs on.
+func (l Layout) planesOf(v *spec.Variant) *spec.Variant {
+	if v.Code == backend.CodeWGSL {
+		return dotResidues
+	}
+	return coopResidues[spec.Flag(l.P == rfx.P47)]
 }
 
 // Depth is the rows of B that residues.cu puts side by side, residuesCols the columns and residuesCTAs the CTAs of a
@@ -257,7 +271,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if l.None {
 		return spec.Launch{}, nil
 	}
-	if l.Planes > 0 && v.Code != backend.CodeSPIRV {
+	if l.Planes > 0 && v.Code == backend.CodePTX {
 		return spec.Launch{Passes: []spec.Pass{l.planes(residues, residuesCTAs, t, ldb)}}, nil
 	}
 	v = l.sized(v)
@@ -272,7 +286,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	values := params{phase: 1, bits: uint32(l.P), rows: uint32(rowsOf(l, leastRows(v, l)))}
 	switch {
 	case l.Planes > 0:
-		planes := l.planes(coopResidues[spec.Flag(l.P == rfx.P47)], uint32(l.Blocks()), t, ldb)
+		planes := l.planes(l.planesOf(v), uint32(l.Blocks()), t, ldb)
 		return spec.Launch{Passes: []spec.Pass{ranges, planes}}, nil
 	case l.Digits:
 		values.phase, values.rows = 2, uint32(rowsOf(l, 64))
@@ -392,11 +406,13 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 		l != NewRanges(l.K, l.N, l.P) && l != NewNone(l.K, l.N, l.P) &&
 		(l.Planes <= 0 || l.Planes > most || l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
-	case l.Planes > 0 && l.Digits && l.Planes != 2:
-		return fmt.Errorf("%d digits in planes", l.Planes)
+	case l.Planes > 0 && l.Digits && l.Planes != l.P.Bytes():
+		return fmt.Errorf("%d digits in planes at p = %d", l.Planes, l.P)
+	case l.Planes > 2 && l.Digits && v.Code == backend.CodePTX:
+		return fmt.Errorf("%d digits in planes on a device that runs %v: %w", l.Planes, v.Code, backend.ErrUnsupported)
 	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
-	case l.Planes > 0 && v.Code != residues.Code && v.Code != coopResidues[0].Code:
+	case l.Planes > 0 && v.Code == backend.CodeGo:
 		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case l.Planes > 0 && (l.LD/residuesCols > 65535 || l.Blocks() > 65535):
 		return fmt.Errorf("bytes in planes of %d columns: %w", l.N, backend.ErrUnsupported)

@@ -38,10 +38,20 @@ var (
 		Summary: "8-bit digits by integer MMA; each warp expands masks and digits of 16 rows into fragments; B comes in the order of fragments",
 		When:    "Reproducible mode: up to about 16 columns and moderate density, on CUDA from compute capability 9.0 on.",
 	}
+	pairsKind = &spec.Kind{
+		Name:    "pairs",
+		Summary: "2:4 with extra blocks for what does not fit; 8-bit digits by sparse integer MMA; each warp takes pairs of entries of 16 rows; B comes in the order of fragments",
+		When:    "Reproducible mode: up to about 16 columns and 70 % scattered zeros and more, on CUDA of compute capability 9.0.",
+	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
-		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
+		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA), cooperative matrices (Vulkan) or dot products (WebGPU), put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
+	}
+	digitsKind = &spec.Kind{
+		Name:    "digits",
+		Summary: "dense; 8-bit digits by integer cooperative matrices, whose operands come straight from memory",
+		When:    "Reproducible mode: few columns and up to about 90 % zeros, on Vulkan.",
 	}
 	sparseResiduesKind = &spec.Kind{
 		Name:    "residues24",
@@ -52,16 +62,18 @@ var (
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
 // there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, whether the matrix is in
-// strips, and whether elements are residues, of two of every four columns.
+// strips or in pairs, and whether elements are residues, of two of every four columns, or digits in place of residues.
 type sizes struct {
 	p          rfx.P
 	v          int
 	shuffled   bool
 	teams      bool
 	strips     bool
+	pairs      bool
 	stationary bool // B is in shared memory
 	residues   bool
 	sparse     bool
+	digits     bool
 	slices     bool // residues are in slices: see rfx.Planes
 }
 
@@ -80,6 +92,23 @@ func panelRows(v *spec.Variant) int { return v.Tile.Panel }
 // hasTeams tells whether workgroups of a variant take row segments.
 func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
 
+// What it takes to make fragments of strips and of pairs, counted in products that take as long (H200).
+const (
+	stripFragments = 17
+	pairFragments  = 33
+)
+
+// Instructions is Products with what it takes to make fragments.
+func Instructions(v *spec.Variant, k int) int64 {
+	switch kind(v) {
+	case InStrips:
+		return Products(v, k) + stripFragments
+	case InPairs:
+		return Products(v, k) + pairFragments
+	}
+	return Products(v, k)
+}
+
 // Products returns how many products a variant computes for each of a matrix of k columns: one for each pair of digits,
 // or for each modulus.
 func Products(v *spec.Variant, k int) int64 {
@@ -88,7 +117,7 @@ func Products(v *spec.Variant, k int) int64 {
 	case Rows, Direct:
 		return 1
 	case Residues, SparseResidues:
-		if !inDigits(p) {
+		if p != digitsAt {
 			return int64(moduliOf(k, p))
 		}
 	}

@@ -160,12 +160,13 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 }
 
 // Slots returns the entries whose digits kernel requantise is to write for a variant, in the order of its argument: for
-// each tile of a panel, row and vector, the entry's number plus 1, or 0; for variants that take strips the bytes at
-// which the entries' digits begin; for 2:4 residues rfx.Sparse24's places. It is nil for rows and dense residues.
+// each tile of a panel, row and vector, the entry's number plus 1, or 0; for variants that take strips or pairs the
+// bytes at which the entries' digits begin; for 2:4 residues rfx.Sparse24's places. It is nil for rows, dense residues
+// and digits.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
 	switch {
-	case kind(variant) == Rows || kind(variant) == Residues || a.NNZ() == 0:
+	case kind(variant) == Rows || kind(variant) == Residues || kind(variant) == Digits || a.NNZ() == 0:
 		return nil, nil
 	}
 	rows, cols := a.Dims()
@@ -176,6 +177,9 @@ func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	if kind(variant) == InStrips {
 		return stripSlots(&formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: ptr, ColIdx: idx,
 			Val: make([]float32, len(idx))}, variant)
+	}
+	if kind(variant) == InPairs {
+		return slotsOfPairs(rows, cols, ptr, idx, variant)
 	}
 	numbers := make([]uint32, len(idx))
 	for i := range numbers {

@@ -198,6 +198,13 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
+	one := make("one multiprocessor", 2500, 9, specials, normal, ragged(r, 330, 2500)...)
+	one.units = 1
+	ps = append(ps, one)
+	for name, v := range map[string]values{"longest strips of the largest numbers": same,
+		"longest strips of low halves": lowHalves} { // sums of a strip's digits stay in 32 bits
+		ps = append(ps, make(name, kernel.MostStripColumns, 3, v, same, slices.Repeat([]int{kernel.MostStripColumns}, 18)...))
+	}
 	ps = append(ps, panelProblems(make)...)
 	return append(append(ps, scaled, negated, added, folded, units, segments, long, longMixed),
 		epilogues(ps, scaled, segments)...)
@@ -322,7 +329,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
 			continue
 		}
-		if v.Const("RING") > 0 && q.a.Cols > kernel.MostStripColumns {
+		if (v.Const("RING")+v.Const("STAGE") > 0 || v.Unit.Source == "few.comp") && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
 			continue
@@ -510,14 +517,20 @@ func TestEncode(t *testing.T) {
 				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Segments: 10, Largest: 128 * (1 + 24)}
 			}
 		}
-		if v.Before != nil { // residues of 600 columns, or digits
+		if v.Const("STAGE") > 0 { // ten blocks, each followed by one for the last two of every four entries
+			want = kernel.Split{P: p, Type: dtype.F32, Columns: 16,
+				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*2*p.Bytes()+15) &^ 15}}
+			macs, bytes = 20*16*32, 3*16+20*192+301*2*p.Bytes()
+		}
+		if few := v.Unit.Source == "few.comp"; few || v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
 			words := 8 + (n+1)/2*4 + 4 + (n+1)*p.Limbs() + 1 + 2*n
-			if p == rfx.P15 {
-				n, words = 2, 8
+			digits := few || p == rfx.P15
+			if digits {
+				n, words = p.Bytes(), 8
 			}
-			want = kernel.Split{P: p, Type: dtype.F32, Planes: n, Table: 8, Columns: uint32(words+3) &^ 3}
-			if p != rfx.P15 {
+			want = kernel.Split{P: p, Type: dtype.F32, Planes: n, Digits: few, Table: 8, Columns: uint32(words+3) &^ 3}
+			if !digits {
 				want.Weights = uint32(words - 2*n)
 			}
 			macs, bytes = 256*640, 256*640*n-32
@@ -548,6 +561,29 @@ func TestEncode(t *testing.T) {
 	}
 }
 
+// Ranges of rows are marked where the next row has the same columns, on the CPU alone.
+func TestMarks(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 5, Cols: 3, RowPtr: []int64{0, 2, 4, 6, 7, 8},
+		ColIdx: []int32{0, 1, 0, 1, 0, 2, 1, 1}, Val: []float32{1, 2, 3, 4, 5, 6, 7, 8}}
+	for _, v := range kernel.Format.Variants {
+		if v.Const("V") > 0 || v.Const("RING") > 0 || v.Before != nil { // no rows
+			continue
+		}
+		e, err := kernel.Format.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rfx.Rows(a) {
+			if (i == 0 || i == 3) && v.Code == backend.CodeGo {
+				r |= rfx.Mark
+			}
+			if got := rfx.Range(backend.View[uint32](e.Arrays[0].Data)[2*i+1]); got != r {
+				t.Errorf("%s: row %d has range %#x, want %#x", v.Name, i, uint32(got), uint32(r))
+			}
+		}
+	}
+}
+
 func TestLaunchRefuses(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}
 	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32}
@@ -573,7 +609,8 @@ func TestLaunchRefuses(t *testing.T) {
 				Code: backend.CodeWGSL})
 		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") &&
-				(other.Before == nil) == (v.Before == nil) && other.Const("SPARSE") == v.Const("SPARSE") {
+				(other.Before == nil) == (v.Before == nil) && other.Const("SPARSE") == v.Const("SPARSE") &&
+				(other.Unit.Source == "few.comp") == (v.Unit.Source == "few.comp") {
 				continue
 			}
 			if _, err := kernel.Format.Launch(other, e, good); err == nil {
@@ -615,7 +652,7 @@ func TestCoopTable(t *testing.T) {
 			}
 			continue
 		}
-		if !v.Matrix {
+		if !v.Matrix || v.Unit.Source == "few.comp" {
 			continue
 		}
 		cols, width := v.Const("COLS"), v.Const("TN")
@@ -644,7 +681,8 @@ func TestCoopShapes(t *testing.T) {
 		if !shadertest.ForeignShapes() {
 			t.Skip("SPMM_SHAPES=all runs other vendors' tiles")
 		}
-		for _, v := range append(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin)...) {
+		for _, v := range slices.Concat(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin),
+			kernel.Fews(rfx.P23, c.SubgroupMin)) {
 			t.Run(v.Name, func(t *testing.T) {
 				for _, q := range problems() {
 					if slices.Contains([]string{"normal, 33 columns", "specials of B"}, q.name) {
