@@ -1,9 +1,9 @@
 // Computes: C (M×N) = alpha·A·B + beta·C in f32 as kernel.cu, for large matrices with many entries in long rows, and
 // many short rows.
-// Tile: p.across neighbouring lanes, 8 or 16 (4 in phase 1), form a lane group and have a tile of columns. A warp computes a listed
-// row or row segment (csr.go); its lane groups take the entries in turn, four at a time. Then each lane group computes
-// EACH short rows, one after the other. Phase 1 adds the partial sums of a row's segments: a CTA those of the first
-// p.per rows, a warp those of each of the others.
+// Tile: p.across neighbouring lanes, 8 or 16 (4 in phase 1), form a lane group and have a tile of columns. A warp
+// computes a listed row or row segment (csr.go); its lane groups take the entries in turn, four at a time. Then each
+// lane group computes EACH short rows, one after the other. Phase 1 adds the partial sums of a row's segments: a CTA
+// those of the first p.per rows, a warp those of each of the others.
 // Data movement: segments are listed by their first columns, so that those that run at the same time need rows of B
 // that others need too, and most of these come from the L2 cache. For short rows a lane group loads eight entries with
 // eight lanes, a row ahead of the row that it multiplies.
@@ -79,7 +79,8 @@ __device__ __forceinline__ void short_rows(const u32 *__restrict__ rowptr, const
                 q[j] = load(columns + (size_t)__shfl_sync(ALL, now.col, i + j, p.across) * ld,
                             inside && now.begin + i + j < now.end);
 #pragma unroll
-            for (u32 j = 0; j < UNROLL; j++) sums.accumulate(__shfl_sync(ALL, now.value, i + j, p.across), q[j]);
+            for (u32 j = 0; j < UNROLL; j++)
+                Sums::accumulate(sums.x[0], __shfl_sync(ALL, now.value, i + j, p.across), q[j]);
         }
         if (last) {
             if (now.mine && inside) sums.store(c, bias, first + row * groups + g.number, p);
@@ -123,7 +124,7 @@ __device__ __forceinline__ void add_slots(const u32 *rows, u32 block, const floa
     slot += g.number + (team ? warp * groups : 0);
     u32 step = team ? WARPS * groups : groups;
 #pragma unroll 8
-    for (; slot < end; slot += step) sums.take(part + (size_t)slot * p.ldp + sums.col);
+    for (; slot < end; slot += step) Sums::take(sums.x[0], part + (size_t)slot * p.ldp + sums.col);
     sums.join(p.across, 32);
     if (team) {
         if (warp > 0 && g.number == 0) sums.share(others[warp - 1], g.lane);
