@@ -77,7 +77,7 @@ func (p *params) store(ints []byte, four uint32, q [4]int64) {
 		}
 		return
 	}
-	var d [4]int32
+	var d [6]int32
 	digits := d[:bits.Bytes()]
 	at := 4 * (int(four/p.tile)*len(digits)*int(p.tile) + int(four%p.tile))
 	for k, x := range q {

@@ -45,12 +45,12 @@ extern "C" __global__ void __launch_bounds__(128)
         }
         q[k] = quantise(load(values, e, p.elem), unit(rows[2 * (size_t)row + 1], p.bits));
     }
-    // Balanced digits of 8 bits from a byte on: in words 128 bytes apart (rfx.Strips), or two bytes apart (rfx.Pairs).
+    const long long half = 0x808080808080; // makes balanced digits of 8 bits
+    // Digits from a byte on: in words 128 bytes apart (rfx.Strips), or two bytes apart (rfx.Pairs).
     if (p.tile >= PAIRS) {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             if (4 * four + k >= p.n) return;
-            const long long half = 0x808080808080;
             long long d = (q[k] + half) ^ half;
             u32 at = slots[4 * four + k];
             for (u32 j = 0; j < (p.bits + 1) / 8; j++, d >>= 8) {
@@ -62,12 +62,12 @@ extern "C" __global__ void __launch_bounds__(128)
         return;
     }
     if (p.tile > 0) { // digits of 8 bits: see package rfx
-        u32 bytes = (p.bits + 1) / 8, lower = 0x808080u >> 8 * (4 - bytes);
+        u32 bytes = (p.bits + 1) / 8;
         u32 *to = ints + (size_t)(four / p.tile) * bytes * p.tile + four % p.tile;
         for (u32 j = 0; j < bytes; j++) {
             u32 word = 0;
 #pragma unroll
-            for (int k = 0; k < 4; k++) word |= ((((u32)q[k] + lower) ^ lower) >> 8 * j & 0xffu) << 8 * k;
+            for (int k = 0; k < 4; k++) word |= (u32)(((q[k] + half) ^ half) >> 8 * j & 0xff) << 8 * k;
             to[(size_t)j * p.tile] = word;
         }
         return;

@@ -106,11 +106,13 @@ func Variant(caps backend.Caps) (*spec.Variant, error) { return Program.First(ca
 // Launch says how a variant runs op.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	switch {
-	case op.P.Check() != nil || op.V > 0 && op.P == rfx.P47 || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 &&
-		op.Slots%int64(rfx.Tile*op.V) != 0:
+	case op.P.Check() != nil || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 && op.Slots%int64(rfx.Tile*op.V) != 0:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: not possible: %+v", op)
 	case (op.Strips || op.Pairs) && v.Code != backend.CodePTX && v.Code != backend.CodeGo:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: strips or pairs on a device that runs %v: %w", v.Code,
+			backend.ErrUnsupported)
+	case op.V > 0 && op.P == rfx.P47 && v.Code != backend.CodePTX && v.Code != backend.CodeGo:
+		return spec.Launch{}, fmt.Errorf("kernel requantise: panels at p = 47 on a device that runs %v: %w", v.Code,
 			backend.ErrUnsupported)
 	case op.Planes.Count > 0 && planesOf(v.Code) == nil:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: bytes in planes on a device that runs %v: %w", v.Code,

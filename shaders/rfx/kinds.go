@@ -31,7 +31,7 @@ var (
 	stationaryKind = &spec.Kind{
 		Name:    "stationary",
 		Summary: "as panels; B stays in shared memory, 16 columns a CTA, and is quantised there",
-		When:    "Reproducible mode: as panels, from about 32 columns of B on, A having up to about 4096 columns, on CUDA from compute capability 9.0 on.",
+		When:    "Reproducible mode: as panels, from about 16 columns of B on, where A has up to 7200 columns (4800 at p = 23), on CUDA from compute capability 9.0 on.",
 	}
 	stripsKind = &spec.Kind{
 		Name:    "strips",

@@ -754,3 +754,34 @@ func benchmark(b *testing.B, dev backend.Device, a *formats.CSR[half.F16], p rfx
 	}
 	b.ReportMetric(2*float64(a.NNZ())*float64(n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
 }
+
+// Shared memory has room for so many rows of B.
+func TestFitsStationary(t *testing.T) {
+	most := map[rfx.P]int{rfx.P15: 7228, rfx.P23: 4818, rfx.P31: 7220, rfx.P47: 7228}
+	for _, v := range kernel.Format.Variants {
+		if v.Kind.Name != "stationary" {
+			continue
+		}
+		k := most[kernel.PrecisionOf(v)]
+		if err := kernel.FitsStationary(v, k, dtype.F16); err != nil {
+			t.Error(err)
+		}
+		shadertest.Refused(t, v.Name, kernel.FitsStationary(v, k+1, dtype.BF16), true)
+		bytes := uint32(k*kernelBytes(v)+127)&^127 + 64*v.Const("WARPS") // as stationary.cu lays it out
+		if bytes > v.Shared {
+			t.Errorf("%s: %d rows of B take %d bytes of %d", v.Name, k, bytes, v.Shared)
+		}
+		delete(most, kernel.PrecisionOf(v))
+	}
+	if len(most) > 0 {
+		t.Errorf("there are no variants for %v", most)
+	}
+}
+
+// kernelBytes returns the bytes of a row of B in shared memory.
+func kernelBytes(v *spec.Variant) int {
+	if kernel.PrecisionOf(v) == rfx.P23 {
+		return 48
+	}
+	return 32
+}

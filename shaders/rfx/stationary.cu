@@ -6,9 +6,10 @@
 // Data movement: the CTA finds the ranges of its columns as it copies B, so that no launch comes before. A 16-bit B
 // stays as it is at p = 31 and 47, and an element becomes an integer each time that it is gathered; else B becomes
 // digits in shared memory. Four lanes of a quad read four rows at once: those that differ mod 4 lie in different banks.
-// Column numbers and digits of A go from memory to registers, AHEAD tiles ahead: a warp's panels lie one behind the other.
+// Column numbers and digits of A go from memory to registers, AHEAD tiles ahead. A warp's panels lie one behind the
+// other.
 // Digits of B are the bytes of its integers in two's complement: the highest is signed, the others are not.
-// Bound by: the bytes of A, which are read for each 16 columns; at p = 31 and 47 integer instructions.
+// Bound by: instructions, and bringing B; at p = 47 MMA, too.
 // Constants: BITS (p), WARPS, AHEAD (1 to 3, tiles of A that a lane loads ahead), COLS (16).
 
 #include "store.cuh"
@@ -22,7 +23,7 @@ typedef long long i64;
 #define DIAGS (2 * S - 1) // sums of places
 #define KEPT (BITS >= 31) // B stays as it is
 #define ITEM 13 // words: see panels.go
-#define EXTRA 8
+#define EXTRA 8 // see Panels
 #define NOROW 0xffffffffu
 #define ALL 0xffffffffu
 #define THREADS (32 * WARPS)
@@ -266,8 +267,8 @@ template <int ELEM> struct Share {
                 for (int t = 0; t < 8; t++) seen[t].see(x[i].bits(t));
         }
     }
-    // copy_and_see copies elements of 16 bits and finds the largest ones, as integers without the sign. It returns whether
-    // all are finite; else seen is as it was.
+    // copy_and_see copies elements of 16 bits and finds the largest ones, as integers without the sign. It returns
+    // whether all are finite; else seen is as it was.
     __device__ __forceinline__ bool copy_and_see(Seen (&seen)[8], const Params &p) const {
         constexpr u32 ROWS = 16;
         u32 most[4] = {};
@@ -280,7 +281,8 @@ template <int ELEM> struct Share {
             for (u32 i = 0; i < ROWS; i++) {
 #pragma unroll
                 for (int t = 0; t < 4; t++) most[t] = __vmaxu2(most[t], x[i].w[t] & 0x7fff7fff);
-                if (k + i * APART < p.ldq) *line(k + i * APART) = make_uint4(x[i].w[0], x[i].w[1], x[i].w[2], x[i].w[3]);
+                if (k + i * APART < p.ldq)
+                    *line(k + i * APART) = make_uint4(x[i].w[0], x[i].w[1], x[i].w[2], x[i].w[3]);
             }
         }
         u32 all = __vmaxu2(__vmaxu2(most[0], most[1]), __vmaxu2(most[2], most[3])), inf = ELEM == F16 ? 0x7c00 : 0x7f80;
@@ -369,8 +371,8 @@ struct Panels {
     const u32 *items;
     u32 count, first, last;
 
-    // weight returns what the panels before one are worth: tiles, and as many for each panel as make warps with panels of
-    // about equal length have equally many.
+    // weight returns what the panels before one are worth: their tiles, and EXTRA for each, so that warps have equally
+    // many panels of about equal length.
     __device__ __forceinline__ u32 weight(u32 panel) const { return items[ITEM * (size_t)panel + 1] + EXTRA * panel; }
     // find returns the first panel of at least this weight. A warp tries 32 at a time.
     __device__ __forceinline__ u32 find(u32 least) const {
@@ -402,7 +404,7 @@ struct Panels {
     }
 };
 
-// load_global loads two or four words. (The compiler does not move it.)
+// load_global2 loads two words, load_global4 four. (The compiler does not move them.)
 __device__ __forceinline__ uint2 load_global2(const void *from) {
     uint2 x;
     asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from) : "memory");
@@ -448,7 +450,7 @@ struct Tiles {
 
 // Place is what a lane knows of its columns, and of where they are in shared memory.
 template <int ELEM> struct Place {
-    u32 lane, t, col; // lane (g, t) has columns col and col + 1
+    u32 col; // the first of two
     u32 ranges[2];
     Scale<ELEM> scale[2];
     Slab slab;
@@ -511,7 +513,7 @@ __device__ __forceinline__ void multiply(unsigned char *smem, const u32 *rows, c
     bring<ELEM>(smem, ranges, b, first, p);
     if (panels.first == panels.last) return;
     u32 r0 = ranges[2 * g], r1 = ranges[2 * g + 1];
-    Place<ELEM> place = {lane, lane % 4, first + 2 * g, {r0, r1}, {r0, r1}, {at + 4 * g, at + 32 * p.ldq + 2 * g}};
+    Place<ELEM> place = {first + 2 * g, {r0, r1}, {r0, r1}, {at + 4 * g, at + 32 * p.ldq + 2 * g}};
 #pragma unroll
     for (int h = 0; h < 2; h++) asm volatile("" : "+f"(place.scale[h].then)); // not computed in each step
     asm volatile("" : "+r"(place.slab.at));

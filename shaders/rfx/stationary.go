@@ -23,7 +23,7 @@ const (
 
 // byStationary are the variants of stationary.cu.
 func byStationary() []*spec.Variant {
-	return []*spec.Variant{stationary(rfx.P15, 16, 3), stationary(rfx.P23, 20, 1), stationary(rfx.P31, 20, 1),
+	return []*spec.Variant{stationary(rfx.P15, 16, 3), stationary(rfx.P23, 16, 2), stationary(rfx.P31, 20, 1),
 		stationary(rfx.P47, 16, 1)}
 }
 
