@@ -1,9 +1,9 @@
 // Computes: C (M×N) = alpha·A·B + beta·C in f32 as kernel.cu, for large matrices with many entries in long rows, and
 // many short rows.
-// Tile: p.across neighbouring lanes, 8 or 16 (4 in phase 1), form a lane group and have a tile of columns. A warp computes a listed
-// row or row segment (csr.go); its lane groups take the entries in turn, four at a time. Then each lane group computes
-// EACH short rows, one after the other. Phase 1 adds the partial sums of a row's segments: a CTA those of the first
-// p.per rows, a warp those of each of the others.
+// Tile: p.across neighbouring lanes, 8 or 16 (4 in phase 1), form a lane group and have a tile of columns. A warp
+// computes a listed row or row segment (csr.go); its lane groups take the entries in turn, four at a time. Then each
+// lane group computes EACH short rows, one after the other. Phase 1 adds the partial sums of a row's segments: a CTA
+// those of the first p.per rows, a warp those of each of the others.
 // Data movement: segments are listed by their first columns, so that those that run at the same time need rows of B
 // that others need too, and most of these come from the L2 cache. For short rows a lane group loads eight entries with
 // eight lanes, a row ahead of the row that it multiplies.
