@@ -59,7 +59,7 @@ type params struct {
 	warps         uint32 // rows for a warp each
 	items         uint32 // of this phase: segments and rows, or heavy rows
 	width         uint32 // of the grid in x
-	per           uint32 // items of one workgroup; in phase 1 of skewedRows the items of a workgroup each, which are first
+	per           uint32 // items of one workgroup; in phase 1 of skewed the items of a workgroup each, which are first
 	longest       uint32 // rows with more entries are heavy
 	across        uint32 // lanes, a power of two; on the CPU vectors of eight columns
 	along         uint32 // a power of two; on the CPU, how many entries ahead rows of B are prefetched
@@ -117,11 +117,11 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	split, heavy := spec.SplitRows(begins, longest)
 	switch x := packingOf(v); {
 	case x.warps:
-		limits, skewed := spec.WarpLimits(of.Rows, of.NNZ), of.Segments >= skewedLeast
-		if skewed {
+		limits, sorted := spec.WarpLimits(of.Rows, of.NNZ), isSkewed(of.Rows, of.NNZ, of.Segments)
+		if sorted {
 			limits.Most = skewedMost
 		}
-		if split, heavy = spec.ShareRows(begins, limits); skewed {
+		if split, heavy = spec.ShareRows(begins, limits); sorted {
 			sortSegments(&split, heavy, colidx)
 		}
 	case x.teams:

@@ -18,7 +18,7 @@ var (
 	skewedKind = &spec.Kind{
 		Name:    "skewed-rows",
 		Summary: "as rows; row segments in order of their columns, a warp each, so that they share rows of B in the L2 cache; a lane group computes several short rows, loading entries a row ahead",
-		When:    "Large matrices with millions of entries in long rows and most rows short, on compute capability 9.0.",
+		When:    "Matrices with a million entries or more in long rows, and with many short rows, on compute capability 9.0.",
 	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",

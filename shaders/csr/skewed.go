@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	skewedLeast  = 1 << 13 // segments of a matrix that count as many: several times as many as run at the same time
-	skewedMost   = 1 << 10 // segments of a row, at most: phase 1 takes as long as for the row with the most
+	skewedLeast  = 3 << 10 // segments of a matrix, at least: several times as many as run at the same time
+	skewedRows   = 1 << 17 // rows of a matrix, at least: a warp computes 32 of them
+	skewedMean   = 32      // entries of a row on average, at most: a lane group computes several rows
+	skewedMost   = 2 << 10 // segments of a row, at most: phase 1 takes as long as for the row with the most
 	skewedWide   = 32      // segments of a row that a warp adds, at most
 	skewedEach   = 8       // short rows of a lane group
 	skewedAcross = 8       // lanes of a group, at least: they load eight entries of a short row together
@@ -21,18 +23,23 @@ const (
 	skewedAdding = 4       // lanes of a group in phase 1, which has few rows
 )
 
-// skewedRows takes the packing of cuda90_f32.
-var skewedRows = rows90("cuda90_skewed_", dtype.F32, skewedKind, "skewed.cu", spec.Define("BLOCKS", 10))
+// skewed takes the packing of cuda90_f32.
+var skewed = rows90("cuda90_skewed_", dtype.F32, skewedKind, "skewed.cu", spec.Define("BLOCKS", 10))
 
-// takesSkewed reports whether skewedRows suits a matrix and problem that v, which has its packing, could multiply. For
+// isSkewed reports whether a matrix has many entries in long rows, and many short rows.
+func isSkewed(rows int, nnz, segments int64) bool {
+	return segments >= skewedLeast && rows >= skewedRows && nnz <= skewedMean*int64(rows)
+}
+
+// takesSkewed reports whether skewed suits a matrix and problem that v, which has its packing, could multiply. For
 // a prediction e is a sample of the matrix, with the stats of all of it.
 func takesSkewed(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
-	if v.In != dtype.F32 || packingOf(v) != packingOf(skewedRows) || p.N <= skewedAcross/2*columns(v) {
+	if v.In != dtype.F32 || packingOf(v) != packingOf(skewed) || p.N <= skewedAcross/2*columns(v) {
 		return false
 	}
 	split := e.Format.(spec.Split)
 	if e.Stats.MACs > e.NNZ {
-		return int64(split.Slots)*(e.Stats.MACs/max(1, e.NNZ)) >= skewedLeast
+		return isSkewed(p.M, e.Stats.MACs, int64(split.Slots)*(e.Stats.MACs/max(1, e.NNZ)))
 	}
 	return split.Skewed
 }

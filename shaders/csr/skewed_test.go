@@ -15,15 +15,14 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// manySegments are the segments from which on a matrix is packed as one with many entries in long rows.
-const manySegments = 1 << 13
+// A matrix with at least this number of segments and rows is packed as one with many entries in long rows.
+const manySegments, manyRows = 3 << 10, 1 << 17
 
-// asShare packs a matrix as rows of one that has this number of segments.
-func asShare(segments int64) *spec.Format {
+// asShare packs a matrix as rows of a larger one.
+func asShare(rows int, nnz, segments int64) *spec.Format {
 	f := *csr.Format
 	f.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
-		rows, _ := a.Dims()
-		return csr.Format.EncodeShare(a, v, spec.Extent{Rows: rows, NNZ: a.NNZ(), Segments: segments})
+		return csr.Format.EncodeShare(a, v, spec.Extent{Rows: rows, NNZ: nnz, Segments: segments})
 	}
 	return &f
 }
@@ -34,7 +33,7 @@ func TestSkewedProducts(t *testing.T) {
 	const k = 9000
 	lens := ragged(90, 700)
 	lens[7], lens[60], lens[89] = k, 600, 1000
-	format := asShare(manySegments)
+	format := asShare(manyRows, manyRows, manySegments)
 	for _, n := range []int{9, 32, 70, 200} {
 		q := shadertest.Case{Name: fmt.Sprintf("skewed, %d columns", n), Pattern: shadertest.Spread(k, lens...), K: k, N: n,
 			Alpha: 2, Beta: 1}
@@ -54,13 +53,21 @@ func TestSkewed(t *testing.T) {
 	lens := ragged(90, 700)
 	lens[60], lens[89] = 9000, 1000
 	a := shadertest.Ones[float32](shadertest.Spread(9000, lens...), 9000)
-	plain, err := asShare(manySegments-1).Encode(a, v)
+	plain, err := asShare(manyRows, manyRows, manySegments-1).Encode(a, v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	skewed, err := asShare(manySegments).Encode(a, v)
+	skewed, err := asShare(manyRows, manyRows, manySegments).Encode(a, v)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name, of := range map[string]*spec.Format{
+		"few rows":  asShare(manyRows-1, manyRows, manySegments),
+		"long rows": asShare(manyRows, 32*manyRows+1, manySegments),
+	} {
+		if e, err := of.Encode(a, v); err != nil || e.Format.(spec.Split).Skewed {
+			t.Errorf("%s: packed as a matrix with short rows too (%v)", name, err)
+		}
 	}
 	split := skewed.Format.(spec.Split)
 	if split.Wide != 1 || plain.Format.(spec.Split).Wide != 0 {
@@ -95,7 +102,8 @@ func TestSkewed(t *testing.T) {
 			t.Errorf("%d columns of a matrix with few segments: %s", n, got.Name)
 		}
 		sample := *plain
-		sample.Stats.MACs = sample.NNZ * manySegments
+		sample.Stats.MACs = 100 * sample.NNZ
+		p.M = manyRows
 		if got := csr.Format.Suited(v, &sample, p); got.Name != want {
 			t.Errorf("%d columns, predicted from a sample: %s, want %s", n, got.Name, want)
 		}

@@ -33,7 +33,7 @@ func variants() []*spec.Variant {
 			}), rowsKind, 0),
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
-	return slices.Concat(vs, []*spec.Variant{skewedRows, wide[dtype.F32]}, doubles(), streams)
+	return slices.Concat(vs, []*spec.Variant{skewed, wide[dtype.F32]}, doubles(), streams)
 }
 
 // many has the variants for products with many warps, by element type.
@@ -141,7 +141,7 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	}
 	switch {
 	case v.Kind == rowsKind && takesSkewed(v, e, p):
-		return skewedRows
+		return skewed
 	case v.Code == backend.CodeSPIRV:
 		if e.Format.(spec.Split).Segments > 0 {
 			return vulkanTeams[v.In]
