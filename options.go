@@ -52,7 +52,7 @@ type Options struct {
 	// The plan packs Aᵀ and computes Cᵀ: a row-major B is a column-major Bᵀ in the same memory. PlanInfo and Packing
 	// describe the packed matrix, except PlanInfo.Rows and Cols, and Encode returns it. Format dense reads a row-major B
 	// and writes a row-major C directly, and so does nm for 2:4 matrices on CUDA devices of compute capability 9.0. There
-	// cvse, tiledcsr and sparse24r write C directly, and lanestream does both for one row of B. All else takes a pass
+	// lanestream (for one row of B it reads B, too), cvse, tiledcsr and sparse24r write C directly. All else takes a pass
 	// over B or C on the device, which "auto" counts, unless B and C are column-major. Patterns
 	// and panels run along A's columns, the packed matrix's rows, and errors of formats number these: prune W for nm as
 	// nm.PruneDense(w.Transpose(), …).

@@ -28,7 +28,7 @@ func (p *Predictor) Passes(v *spec.Variant) (t time.Duration) {
 	b, c := spec.Orders(func(b, c bool) bool { return v.TakesOrders(p.N, b, c) }, true, true)
 	switch moved := 2 * in * int64(p.N) * int64(p.Cols); {
 	case b:
-	case v.Code == backend.CodePTX && in == 2 && p.N%64 == 0 && p.Cols%64 == 0:
+	case v.Code == backend.CodePTX && in == 2 && p.N > 1:
 		t += at(moved, p.Rates.stream(moved))
 	default:
 		t += pass(moved)

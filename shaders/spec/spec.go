@@ -140,8 +140,10 @@ type Variant struct {
 	// Vector is the form that launches with a column-major B of one column take; C may have either order. nil: there is
 	// none, or the variant takes any order.
 	Vector *Variant
-	// ColumnsOfC says that C may be column-major where B is row-major.
-	ColumnsOfC bool
+	// ColumnsOfC says that C may be column-major where B is row-major. IntoColumns, if not nil, is the form that such
+	// launches take.
+	ColumnsOfC  bool
+	IntoColumns *Variant
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
 	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for
@@ -185,8 +187,11 @@ func Orders(takes func(bCol, cCol bool) bool, bCol, cCol bool) (b, c bool) {
 
 // For returns the form of the variant that multiplies in p.
 func (v *Variant) For(p Problem) *Variant {
-	if v.Vector != nil && p.BCol {
+	switch {
+	case v.Vector != nil && p.BCol:
 		return v.Vector
+	case v.IntoColumns != nil && p.CCol:
+		return v.IntoColumns
 	}
 	if v.Epilogue != nil && !p.Epilogue.None() {
 		return v.Epilogue
@@ -213,6 +218,9 @@ func (k *Program) Forms() []*Variant {
 		}
 		if v.Vector != nil {
 			vs = append(vs, v.Vector)
+		}
+		if v.IntoColumns != nil {
+			vs = append(vs, v.IntoColumns)
 		}
 		if v.Before != nil {
 			vs = append(vs, v.Before)
