@@ -20,7 +20,7 @@ func variants() []*spec.Variant {
 		out := []dtype.Type{dtype.F16, dtype.BF16}
 		elem := map[string]string{"ELEM": include.Define(t)}
 		vs = append(vs,
-			rows90("cuda90_", t, rowsKind), many[t],
+			rowwise[t], many[t],
 			packing{}.sized(spec.PTX("cuda_"+t.String(), spec.Variant{
 				In: t, Entry: "csr", Local: spec.Line(local), Out: out, Unit: spec.Unit{Defines: elem},
 			}), rowsKind, 0),
@@ -35,6 +35,12 @@ func variants() []*spec.Variant {
 	return append(append(vs, doubles()...), streams...)
 }
 
+// rowwise has the variants of kernel.cu from compute capability 9.0 on, by element type.
+var rowwise = map[dtype.Type]*spec.Variant{
+	dtype.F32: rows90("cuda90_", dtype.F32, rowsKind), dtype.F16: rows90("cuda90_", dtype.F16, rowsKind),
+	dtype.BF16: rows90("cuda90_", dtype.BF16, rowsKind),
+}
+
 // many has the variants for products with many warps, by element type.
 var many = map[dtype.Type]*spec.Variant{
 	dtype.F32: manyVariant(dtype.F32), dtype.F16: manyVariant(dtype.F16), dtype.BF16: manyVariant(dtype.BF16),
@@ -46,13 +52,18 @@ func manyVariant(t dtype.Type) *spec.Variant {
 
 // rows90 returns a variant of kernel.cu from compute capability 9.0 on.
 func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) *spec.Variant {
-	return packing{teams: true, warps: true, chunks: t == dtype.F32}.sized(spec.PTX(prefix+t.String(), spec.Variant{
+	return rows90Packing(t).sized(spec.PTX(prefix+t.String(), spec.Variant{
 		In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1),
 			spec.Define("STREAM", spec.Flag(t == dtype.F32))}, consts...),
 		Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
 	}), kind, 0)
+}
+
+// rows90Packing is the packing of rows90.
+func rows90Packing(t dtype.Type) packing {
+	return packing{teams: true, warps: true, chunks: t == dtype.F32, short: t != dtype.F32}
 }
 
 // takesMany reports whether a product has a fifth more lanes than run at the same time, or six times as many if rows
@@ -132,7 +143,12 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if x := suitedStream(v, e, p.N); x != nil {
 		return x
 	}
+	if x := suitedVector(v, e, p.N); x != nil {
+		return x
+	}
 	switch {
+	case v.Kind == vectorKind:
+		return suited(rowwise[v.In], e, p)
 	case v.Code == backend.CodeSPIRV:
 		if e.Format.(spec.Split).Segments > 0 {
 			return vulkanTeams[v.In]

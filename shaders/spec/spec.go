@@ -144,6 +144,10 @@ type Variant struct {
 	// launches take.
 	ColumnsOfC  bool
 	IntoColumns *Variant
+	// HoldsB says that workgroups, one on each unit, begin with copying all of B.
+	HoldsB bool
+	// Unread is the bytes of each entry that it does not read, of those that other variants of its packing do.
+	Unread int
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
 	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for
@@ -172,6 +176,12 @@ func (v *Variant) TakesOrders(n int, bCol, cCol bool) bool {
 		return v.Vector != nil && n == 1
 	}
 	return v.ColumnsOfC
+}
+
+// Reads returns the stats of a packed matrix as far as the variant reads it.
+func (v *Variant) Reads(s formats.Stats) formats.Stats {
+	s.StoredBytes -= int64(v.Unread) * s.MACs
+	return s
 }
 
 // Orders returns in which orders a variant gets a B and a C of these orders: row-major where it does not take them.
