@@ -6,7 +6,6 @@ package gen
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/par"
@@ -22,8 +21,8 @@ func CSR(spec string) (*formats.CSR[float32], error) {
 	return s.Generate(context.Background(), formats.Limits{})
 }
 
-// Generate makes the matrix. It returns an error, before it allocates memory, if the matrix is beyond the limits, and
-// an error if ctx is done.
+// Generate makes the matrix. It returns an error, before it allocates memory for entries, if the matrix is beyond the
+// limits, and an error if ctx is done.
 func (s *Spec) Generate(ctx context.Context, lim formats.Limits) (*formats.CSR[float32], error) {
 	if err := s.Fits(lim); err != nil {
 		return nil, err
@@ -72,17 +71,17 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits, first, last int
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	nnz := p.countAll(ctx, func(int, int) {})
-	if err := ctx.Err(); err != nil { // nnz is too few
-		return nil, err
-	}
-	if err := lim.Check(int64(rows), int64(s.Cols), nnz); err != nil {
+	if err := lim.WithDefaults().Check(int64(rows), int64(s.Cols), 0); err != nil { // the row pointers alone
 		return nil, err
 	}
 	a := &formats.CSR[float32]{Rows: rows, Cols: s.Cols, RowPtr: make([]int64, rows+1)}
-	p.countAll(ctx, func(row, n int) { a.RowPtr[row] = int64(n) })
+	p.countAll(ctx, a.RowPtr)
 	rowptr.Starts(a.RowPtr)
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil { // some rows are not counted
+		return nil, err
+	}
+	nnz := a.RowPtr[rows]
+	if err := lim.Check(int64(rows), int64(s.Cols), nnz); err != nil {
 		return nil, err
 	}
 	a.ColIdx, a.Val = make([]int32, nnz), make([]float32, nnz)
@@ -93,27 +92,22 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits, first, last int
 // stride is the number of rows between looks at the context.
 const stride = 1 << 10
 
-// countAll calls set with the number of entries of every row that is made, counted from the first, on several
-// goroutines, and returns their sum. Once ctx is done the remaining rows are left out.
-func (p *pattern) countAll(ctx context.Context, set func(row, n int)) int64 {
-	var total atomic.Int64
+// countAll counts the entries of every row that is made, on several goroutines. Once ctx is done the remaining rows are
+// left out.
+func (p *pattern) countAll(ctx context.Context, counts []int64) {
 	begin := p.first / p.height
 	par.Range((p.last+p.height-1)/p.height-begin, 1<<12, func(lo, hi int) {
 		var k picker
-		sum := int64(0)
 		for g := begin + lo; g < begin+hi; g++ {
 			if g%stride == 0 && ctx.Err() != nil {
 				return
 			}
 			n := p.entries(g, &k)
 			for i := max(p.first, g*p.height); i < min(p.last, (g+1)*p.height); i++ {
-				set(i-p.first, n)
-				sum += int64(n)
+				counts[i-p.first] = int64(n)
 			}
 		}
-		total.Add(sum)
 	})
-	return total.Load()
 }
 
 // entries returns the entries in each row of group g.

@@ -14,6 +14,9 @@
 // the item's entries in turn, four at a time, and their sums are added at the end. With many columns a warp's lanes are
 // spread across the columns, with few along the entries.
 //
+// A matrix with many entries in long rows, and most rows short, has its segments listed by their first columns. On CUDA
+// from compute capability 9.0 on, a kernel of its own multiplies it in f32 (skewed.go).
+//
 // For a large A in f32 or f64 and a B of at most four columns, CUDA from compute capability 9.0 on has kernels that
 // read A in chunks, as a stream (stream.go). They also read a B without padding between its rows. For rows of many
 // entries in f16 or bf16 it has kernels that read columns of 16 bits and keep B in shared memory (vector.go).
@@ -57,7 +60,7 @@ type params struct {
 	warps         uint32 // rows for a warp each
 	items         uint32 // of this phase: segments and rows, or heavy rows
 	width         uint32 // of the grid in x
-	per           uint32 // items of one workgroup
+	per           uint32 // items of one workgroup; in phase 1 of skewedRows the items of a workgroup each, which are first
 	longest       uint32 // rows with more entries are heavy
 	across        uint32 // lanes, a power of two; on the CPU vectors of eight columns
 	along         uint32 // a power of two; on the CPU, how many entries ahead rows of B are prefetched
@@ -116,7 +119,13 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	split, heavy := spec.SplitRows(begins, longest)
 	switch x := packingOf(v); {
 	case x.warps:
-		split, heavy = spec.ShareRows(begins, spec.WarpLimits(of.Rows, of.NNZ))
+		limits, skewed := spec.WarpLimits(of.Rows, of.NNZ), of.Segments >= skewedLeast
+		if skewed {
+			limits.Most = skewedMost
+		}
+		if split, heavy = spec.ShareRows(begins, limits); skewed {
+			sortSegments(&split, heavy, colidx)
+		}
 	case x.teams:
 		split, heavy = spec.ShareRows(begins, spec.TeamLimits(of.Rows, of.NNZ))
 	}
@@ -168,6 +177,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchStream(v, split, p)
 	case vectorKind:
 		return launchVector(v, e, p)
+	}
+	if v.Kind == skewedKind {
+		return launchSkewed(v, split, p)
 	}
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(split.Slots)*int64(ldp)*int64(v.Sums().Size()))}

@@ -15,6 +15,11 @@ var (
 		Summary: "as rows, without entries loaded ahead, so that half as many warps more run at the same time",
 		When:    "Products whose rows do not all run at the same time, on compute capability 9.0.",
 	}
+	skewedKind = &spec.Kind{
+		Name:    "skewed-rows",
+		Summary: "as rows; row segments in order of their columns, a warp each, so that they share rows of B in the L2 cache; a lane group computes several short rows, loading entries a row ahead",
+		When:    "Large matrices with millions of entries in long rows and most rows short, on compute capability 9.0.",
+	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",
 		Summary: "as rows, without code for segments of long rows",

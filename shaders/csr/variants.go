@@ -32,13 +32,14 @@ func variants() []*spec.Variant {
 			}), rowsKind, 0),
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
-	return append(append(vs, doubles()...), streams...)
+	return append(append(append(vs, skewedRows), doubles()...), streams...)
 }
 
 // rowwise has the variants of kernel.cu from compute capability 9.0 on, by element type.
 var rowwise = map[dtype.Type]*spec.Variant{
-	dtype.F32: rows90("cuda90_", dtype.F32, rowsKind), dtype.F16: rows90("cuda90_", dtype.F16, rowsKind),
-	dtype.BF16: rows90("cuda90_", dtype.BF16, rowsKind),
+	dtype.F32:  rows90("cuda90_", dtype.F32, rowsKind, "kernel.cu"),
+	dtype.F16:  rows90("cuda90_", dtype.F16, rowsKind, "kernel.cu"),
+	dtype.BF16: rows90("cuda90_", dtype.BF16, rowsKind, "kernel.cu"),
 }
 
 // many has the variants for products with many warps, by element type.
@@ -47,17 +48,17 @@ var many = map[dtype.Type]*spec.Variant{
 }
 
 func manyVariant(t dtype.Type) *spec.Variant {
-	return rows90("cuda90_many_", t, manyKind, spec.Define("BLOCKS", 12))
+	return rows90("cuda90_many_", t, manyKind, "kernel.cu", spec.Define("BLOCKS", 12))
 }
 
-// rows90 returns a variant of kernel.cu from compute capability 9.0 on.
-func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) *spec.Variant {
+// rows90 returns a variant of a source from compute capability 9.0 on.
+func rows90(prefix string, t dtype.Type, kind *spec.Kind, source string, consts ...spec.Const) *spec.Variant {
 	return rows90Packing(t).sized(spec.PTX(prefix+t.String(), spec.Variant{
 		In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1),
 			spec.Define("STREAM", spec.Flag(t == dtype.F32))}, consts...),
-		Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
+		Unit: spec.Unit{Source: source, Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
 	}), kind, 0)
 }
 
@@ -149,6 +150,8 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	switch {
 	case v.Kind == vectorKind:
 		return suited(rowwise[v.In], e, p)
+	case v.Kind == rowsKind && takesSkewed(v, e, p):
+		return skewedRows
 	case v.Code == backend.CodeSPIRV:
 		if e.Format.(spec.Split).Segments > 0 {
 			return vulkanTeams[v.In]

@@ -18,10 +18,12 @@ func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) 
 		return pack(a, v, longest), nil
 	case InStrips:
 		return packStrips(a, v)
-	case Residues:
+	case InPairs:
+		return packPairs(a, v)
+	case Residues, Digits:
 		return packResidues(a, v)
 	case SparseResidues:
-		return packSparseResidues(a, PrecisionOf(v))
+		return packSparseResidues(a, v)
 	}
 	return packPanels(a, v, min(longest, mostVectors))
 }
