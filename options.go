@@ -52,10 +52,10 @@ type Options struct {
 	// The plan packs Aᵀ and computes Cᵀ: a row-major B is a column-major Bᵀ in the same memory. PlanInfo and Packing
 	// describe the packed matrix, except PlanInfo.Rows and Cols, and Encode returns it. Format dense reads a row-major B
 	// and writes a row-major C directly, and so does nm for 2:4 matrices on CUDA devices of compute capability 9.0. There
-	// cvse, tiledcsr and sparse24r write C directly, and lanestream does both for one row of B. All else takes a pass
-	// over B or C on the device, which "auto" counts, unless B and C are column-major. Patterns
-	// and panels run along A's columns, the packed matrix's rows, and errors of formats number these: prune W for nm as
-	// nm.PruneDense(w.Transpose(), …).
+	// csr does both for few rows of B and pruned weights in f16 or bf16, and lanestream (for one row of B it reads B,
+	// too), cvse, tiledcsr and sparse24r write C directly. All else takes a pass over B or C on the device, which "auto"
+	// counts, unless B and C are column-major. Patterns and panels run along A's columns, the packed matrix's rows, and
+	// errors of formats number these: prune W for nm as nm.PruneDense(w.Transpose(), …).
 	Right bool
 	// Mode is Fast, or Reproducible for the same bits on every device. In reproducible mode Format says how A is divided
 	// among workgroups where the device has matrix units for 8-bit integers: csr by rows, tiledcsr by row panels in its

@@ -82,7 +82,7 @@ func (c *kernelCache) preload(ctx context.Context, dev backend.Device, may *elig
 				continue
 			}
 			seen[v] = true
-			for _, x := range []*spec.Variant{v, v.Before, v.Epilogue, v.Vector} {
+			for _, x := range []*spec.Variant{v, v.Before, v.Epilogue, v.Vector, v.IntoColumns} {
 				if x != nil {
 					forms <- form{tests[i].kernel.Program, x}
 				}

@@ -96,7 +96,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if err := comm.Agree(c, err, nil); err != nil {
 		return nil, err
 	}
-	all, err := whole(c, s.A.RowPtr, rows, w)
+	all, err := whole(c, s.A.RowPtr, s.A.Cols, rows, w)
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +119,20 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 
 // whole returns the extent of the matrix that the shares make, where rows are to be summed as within it: in fast mode,
 // in format csr.
-func whole(c comm.Comm, rowPtr []int64, rows Bounds, w work.Work) (work.Extent, error) {
+func whole(c comm.Comm, rowPtr []int64, cols int, rows Bounds, w work.Work) (work.Extent, error) {
 	if w.P != 0 || w.Format != "" && w.Format != "auto" && w.Format != "csr" {
 		return work.Extent{}, nil
 	}
-	nnz := make([]int64, c.Size())
-	nnz[c.Rank()] = rowPtr[len(rowPtr)-1]
+	own := work.NewExtent(len(rowPtr)-1, cols, rowPtr)
+	nnz, longest := make([]int64, c.Size()), []int64{own.Longest}
+	nnz[c.Rank()] = own.NNZ
 	if err := c.AllReduce(nnz, comm.Sum); err != nil {
 		return work.Extent{}, err
 	}
-	e := work.Extent{Rows: rows.Rows()}
+	if err := c.AllReduce(longest, comm.Max); err != nil {
+		return work.Extent{}, err
+	}
+	e := work.Extent{Rows: rows.Rows(), Cols: cols, Longest: longest[0]}
 	for r, n := range nnz {
 		if e.NNZ += n; r < c.Rank() {
 			e.Offset += n

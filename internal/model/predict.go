@@ -54,12 +54,15 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	latency := scale(p.Rates.LatencyUS, c.from.LatencyUS)
 	c.StartUS, c.StepUS = c.StartUS*latency, c.StepUS*latency
 	first := Fetched(s, p.Nearby)
-	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, v.Sums()))
+	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, v.Reads(s), first, v.Sums()))
 	width := p.width(v)
 	rows := k.First*float64(first) + k.Again*float64(s.Gathers-first)
 	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Cache)
 	if c.Fetch > 0 {
 		fetch = time.Duration(math.Round(float64(fetch) * c.Fetch))
+	}
+	if v.HoldsB {
+		fetch += at(int64(p.Units)*int64(p.Cols)*int64(width*v.In.Storage().Size()), p.Rates.Cache)
 	}
 	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v))) * (1 +
 		c.Columns*float64(p.tiles(v))/float64(width))

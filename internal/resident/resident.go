@@ -262,5 +262,5 @@ func (m *Matrix) runs(i, n int, bCol, cCol bool) *spec.Variant {
 // that does it.
 func (m *Matrix) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 	v := m.Runs(0, n)
-	return v, model.NewWork(m.Rows, m.Cols, n, m.Operand, m.Stats, m.Fetched/int64(max(1, v.Together)), out)
+	return v, model.NewWork(m.Rows, m.Cols, n, m.Operand, v.Reads(m.Stats), m.Fetched/int64(max(1, v.Together)), out)
 }

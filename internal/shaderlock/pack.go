@@ -8,9 +8,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
 	"slices"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/spmmrun/spmm/shaders/compiled"
 )
@@ -73,14 +74,16 @@ func tarOf(us []*Unit, blobs map[string][]byte, last bool) ([]byte, map[string][
 	return b.Bytes(), files, err
 }
 
+// compress calls the program zstd, whose highest level makes a quarter less of it than package zstd's.
 func compress(text []byte) ([]byte, error) {
-	const window = 64 << 20 // more than a source's blobs have
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window),
-		zstd.WithEncoderConcurrency(1))
+	c := exec.Command("zstd", "--ultra", "-22", "--quiet", "--check", fmt.Sprintf("--stream-size=%d", len(text)),
+		"--stdout")
+	c.Stdin, c.Stderr = bytes.NewReader(text), os.Stderr
+	frame, err := c.Output()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("zstd (apt-get install zstd): %w", err)
 	}
-	return e.EncodeAll(text, nil), e.Close()
+	return frame, nil
 }
 
 func unpack(archive []byte) (map[string][]byte, error) {

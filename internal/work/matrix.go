@@ -79,11 +79,9 @@ func (m *Matrix) RowsWithin(lo, hi int, whole Extent) *Matrix {
 
 // Extent returns the size of the matrix.
 func (m *Matrix) Extent() Extent {
-	rows, _ := m.Dims()
+	rows, cols := m.Dims()
 	ptr, _ := m.CSR().Pattern()
-	e := Extent{Rows: rows, NNZ: m.NNZ()}
-	e.Segments = e.CountSegments(ptr)
-	return e
+	return NewExtent(rows, cols, ptr)
 }
 
 // IsPart tells whether the matrix is some rows of a larger one, within which they are summed.

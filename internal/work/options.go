@@ -19,6 +19,9 @@ import (
 // Extent is the size of a matrix.
 type Extent = spec.Extent
 
+// NewExtent returns the extent of a matrix with row pointers.
+func NewExtent(rows, cols int, rowptr []int64) Extent { return spec.NewExtent(rows, cols, rowptr) }
+
 // DefaultCols is the number of columns of B that formats are chosen for when none is given.
 const DefaultCols = 128
 

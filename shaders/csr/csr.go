@@ -18,7 +18,8 @@
 // from compute capability 9.0 on, a kernel of its own multiplies it in f32 (skewed.go).
 //
 // For a large A in f32 or f64 and a B of at most four columns, CUDA from compute capability 9.0 on has kernels that
-// read A in chunks, as a stream (stream.go). They also read a B without padding between its rows.
+// read A in chunks, as a stream (stream.go). They also read a B without padding between its rows. For rows of many
+// entries in f16 or bf16 it has kernels that read columns of 16 bits and keep B in shared memory (vector.go).
 //
 // On the CPU an item is one call of package simd for each tile of columns.
 package csr
@@ -45,7 +46,8 @@ var files embed.FS
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
-		Params: spec.Params[params](), Variants: spec.WithEpilogues(variants(), spec.TwoForms), Files: files,
+		Params: spec.Params[params](), Files: files,
+		Variants: append(spec.WithEpilogues(variants(), spec.TwoForms), spec.WithEpilogues(vectors, spec.OneForm)...),
 	},
 	Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
 }
@@ -73,9 +75,10 @@ const maxEntries = math.MaxUint32 - 1<<16
 var encode = spec.Encoder64(pack[half.F16], pack[half.BF16], pack[float32], pack[float64])
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	of := spec.Extent{Rows: a.Rows, NNZ: a.NNZ()}
-	of.Segments = of.CountSegments(a.RowPtr)
-	return packShare(a, v, of)
+	if len(a.RowPtr) == 0 { // which Validate refuses
+		return packShare(a, v, spec.Extent{})
+	}
+	return packShare(a, v, spec.NewExtent(a.Rows, a.Cols, a.RowPtr))
 }
 
 // encodeShare packs rows of a larger matrix. It cuts heavy rows where they are cut in that matrix.
@@ -92,7 +95,7 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
-	const together = 4 // entries that a lane of a GPU loads at once
+	const together = vectorGroup // entries that a lane of a GPU loads at once, at most
 	lead := int(of.Offset % together)
 	if v.Code == backend.CodeGo {
 		lead = 0
@@ -131,6 +134,9 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 		heavy = addChunks(&split, heavy, rowptr, of.NNZ, v.In)
 	}
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Segments), lead
+	if hasShort(v, of) {
+		heavy = addShort(&split, heavy, colidx, of.Cols)
+	}
 	if v.Code == backend.CodeGo || v.Code == backend.CodePTX {
 		split.Scattered = scattered(a.ColIdx, a.Cols)
 	}
@@ -149,6 +155,9 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 		e.Stats.Fill = 1
 	}
 	e.Stats.StoredBytes = e.Bytes()
+	if split.Short.Cols > 0 {
+		e.Stats.StoredBytes -= int64(len(colidx)) * shortBytes // which is read in place of colidx
+	}
 	return e, nil
 }
 
@@ -164,8 +173,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
 	split := e.Format.(spec.Split)
-	if v.Kind == streamKind {
+	switch v.Kind {
+	case streamKind:
 		return launchStream(v, split, p)
+	case vectorKind:
+		return launchVector(v, e, p)
 	}
 	if v.Kind == skewedKind {
 		return launchSkewed(v, split, p)

@@ -21,9 +21,11 @@ import (
 )
 
 var suite = shadertest.Suite{
-	Format:   csr.Format,
-	Types:    shadertest.FloatsAndF64,
-	Cases:    func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
+	Format: csr.Format,
+	Types:  shadertest.FloatsAndF64,
+	Cases: func(v *spec.Variant, _ dtype.Type) []shadertest.Case {
+		return shadertest.InOrders(v, cases())
+	},
 	Specials: shadertest.Always(shadertest.NonFinite(), longSpecial()),
 }
 
@@ -71,6 +73,18 @@ func ragged(n, k int) []int {
 	return l
 }
 
+// many entries in each of n rows, but none in some.
+func many(n, k int) []int {
+	r := rand.New(rand.NewPCG(3, uint64(n)))
+	l := make([]int, n)
+	for i := range l {
+		if i%11 != 5 {
+			l[i] = 40 + r.IntN(k/4)
+		}
+	}
+	return l
+}
+
 func cases() []shadertest.Case {
 	ps := []shadertest.Case{
 		{Name: "one number", Pattern: shadertest.Spread(1, rows(1, 1)...), K: 1, N: 1},
@@ -84,6 +98,10 @@ func cases() []shadertest.Case {
 		{Name: "inexact", Pattern: shadertest.Spread(700, ragged(90, 700)...), K: 700, N: 50, Alpha: 0.3, Beta: 1.7,
 			Real: true},
 	}
+	ps = append(ps, shadertest.Columns(shadertest.Case{Name: "rows of many entries",
+		Pattern: shadertest.Spread(700, many(90, 700)...), K: 700}, 1, 2, 3, 4, 5, 8, 9)...)
+	ps = append(ps, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Spread(300, many(60, 300)...), K: 300,
+		N: 3})...)
 	ps = append(ps, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500,
 		N: 37})...)
 	for _, n := range []int{9, 70, 200} { // as for huge matrices, and shared out as for huge devices
@@ -295,6 +313,60 @@ func TestMany(t *testing.T) {
 		p := spec.Problem{M: 5000, K: 1, N: c.n, LDB: c.n, LDC: c.n, Out: dtype.F32, Caps: backend.Caps{Units: c.units}}
 		if got := csr.Format.Suited(v, e, p); got.Name != c.want {
 			t.Errorf("%s, %d columns, %d multiprocessors: %s, want %s", c.variant, c.n, c.units, got.Name, c.want)
+		}
+	}
+}
+
+// TestVectors: rows of many entries in 16-bit types take the kernels for vectors, unless B does not fit or rows are
+// unequal; and so do some of the rows if the whole matrix does.
+func TestVectors(t *testing.T) {
+	equal := spec.Extent{Rows: 64, Cols: 3000, NNZ: 64 * 40, Longest: 40}
+	long, wide := equal, equal
+	long.Longest, wide.Cols = 1000, 1<<16
+	for _, q := range []struct {
+		packed           string // the variant
+		k, entries, n    int    // of each row
+		whole            *spec.Extent
+		want, wantColumn string // the variants that multiply for row-major B and C, and for column-major ones if they can
+	}{
+		{"cuda90_f16", 3000, 40, 1, nil, "cuda90_vector_f16_n1", "cuda90_vector_f16_n1"},
+		{"cuda90_f16", 3000, 40, 2, nil, "cuda90_vector_f16_n2", "cuda90_vector_f16_n2"},
+		{"cuda90_f16", 3000, 40, 3, nil, "cuda90_vector_f16_n4", "cuda90_vector_f16_n4"},
+		{"cuda90_f16", 3000, 40, 5, nil, "cuda90_f16", ""},
+		{"cuda90_f16", 3000, 20, 1, nil, "cuda90_f16", ""},
+		{"cuda90_f16", 150, 40, 1, nil, "cuda90_f16", ""},
+		{"cuda90_f16", 32767, 40, 1, nil, "cuda90_vector_f16_n1", "cuda90_vector_f16_n1"},
+		{"cuda90_f16", 32768, 40, 1, nil, "cuda90_f16", ""},
+		{"cuda90_bf16", 3000, 40, 1, nil, "cuda90_vector_bf16_n1", "cuda90_vector_bf16_n1"},
+		{"cuda90_f32", 3000, 40, 1, nil, "cuda90_f32", ""},
+		{"cuda_f16", 3000, 40, 1, nil, "cuda_f16", ""},
+		{"cuda90_f16", 3000, 40, 1, &equal, "cuda90_vector_f16_n1", "cuda90_vector_f16_n1"},
+		{"cuda90_f16", 3000, 40, 1, &long, "cuda90_f16", ""},
+		{"cuda90_f16", 3000, 40, 1, &wide, "cuda90_f16", ""},
+	} {
+		v := csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, named(q.packed))]
+		a := filled[half.F16](8, q.entries, 8*q.entries)
+		a.Cols = q.k
+		rows := formats.ConvertTo(a, v.In)
+		e, err := csr.Format.Encode(rows, v)
+		if q.whole != nil {
+			e, err = csr.Format.EncodeShare(rows, v, *q.whole)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Problem{M: 8, K: q.k, N: q.n, LDB: 8, LDC: q.n, Out: v.Sums(), Alpha: 1, Caps: backend.Caps{Units: 132}}
+		name := fmt.Sprintf("%s, %d×%d by %d columns, %d entries a row, within %+v", q.packed, 8, q.k, q.n, q.entries, q.whole)
+		if got := csr.Format.Runs(v, e, p); got.Name != q.want {
+			t.Errorf("%s: %s, want %s", name, got.Name, q.want)
+		}
+		p.BCol, p.CCol, p.LDB, p.LDC = true, true, (q.k+7)&^7, 8
+		l, err := csr.Format.LaunchSuited(v, e, p)
+		switch {
+		case q.wantColumn == "":
+			shadertest.Refused(t, name+", column-major", err, true)
+		case err != nil || l.Passes[0].Variant.Name != q.wantColumn:
+			t.Errorf("%s, column-major: %v, error %v, want %s", name, l.Passes, err, q.wantColumn)
 		}
 	}
 }

@@ -35,6 +35,11 @@ var (
 		Summary: "bulk copies load A chunk by chunk into shared memory; a lane sums entries of one row for all columns",
 		When:    "Up to 4 columns of a matrix of 4 million entries or more on compute capability 9.0.",
 	}
+	vectorKind = &spec.Kind{
+		Name:    "vector",
+		Summary: "a warp computes a row; columns have 16 bits; all of B is in shared memory",
+		When:    "Few columns of a matrix in f16 or bf16 with rows of many entries on compute capability 9.0.",
+	}
 	cpuKind = &spec.Kind{
 		Name:    "cpu",
 		Summary: "one row of A at a time with vector instructions; rows of B are prefetched",
@@ -47,6 +52,7 @@ type packing struct {
 	teams  bool // a workgroup computes a long row, or a segment of one
 	warps  bool // a warp computes a row of middle length
 	chunks bool // A is also listed in chunks for stream.cu
+	short  bool // columns are also stored in 16 bits for vector.cu
 }
 
 // sized completes a variant whose workgroups have tiles of cols columns (0: the launch decides).

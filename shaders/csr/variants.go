@@ -21,7 +21,7 @@ func variants() []*spec.Variant {
 		out := []dtype.Type{dtype.F16, dtype.BF16}
 		elem := map[string]string{"ELEM": include.Define(t)}
 		vs = append(vs,
-			rows90("cuda90_", t, rowsKind, "kernel.cu"), many[t],
+			rowwise[t], many[t],
 			packing{}.sized(spec.PTX("cuda_"+t.String(), spec.Variant{
 				In: t, Entry: "csr", Local: spec.Line(local), Out: out, Unit: spec.Unit{Defines: elem},
 			}), rowsKind, 0),
@@ -34,6 +34,13 @@ func variants() []*spec.Variant {
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
 	return slices.Concat(vs, []*spec.Variant{skewed, wide[dtype.F32]}, doubles(), streams)
+}
+
+// rowwise has the variants of kernel.cu from compute capability 9.0 on, by element type.
+var rowwise = map[dtype.Type]*spec.Variant{
+	dtype.F32:  rows90("cuda90_", dtype.F32, rowsKind, "kernel.cu"),
+	dtype.F16:  rows90("cuda90_", dtype.F16, rowsKind, "kernel.cu"),
+	dtype.BF16: rows90("cuda90_", dtype.BF16, rowsKind, "kernel.cu"),
 }
 
 // many has the variants for products with many warps, by element type.
@@ -53,13 +60,18 @@ var wide = map[dtype.Type]*spec.Variant{
 
 // rows90 returns a variant of a source from compute capability 9.0 on.
 func rows90(prefix string, t dtype.Type, kind *spec.Kind, source string, consts ...spec.Const) *spec.Variant {
-	return packing{teams: true, warps: true, chunks: t == dtype.F32}.sized(spec.PTX(prefix+t.String(), spec.Variant{
+	return rows90Packing(t).sized(spec.PTX(prefix+t.String(), spec.Variant{
 		In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1),
 			spec.Define("STREAM", spec.Flag(t == dtype.F32))}, consts...),
 		Unit: spec.Unit{Source: source, Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
 	}), kind, 0)
+}
+
+// rows90Packing is the packing of rows90.
+func rows90Packing(t dtype.Type) packing {
+	return packing{teams: true, warps: true, chunks: t == dtype.F32, short: t != dtype.F32}
 }
 
 // takesMany reports whether a product has a fifth more lanes than run at the same time, or six times as many if rows
@@ -139,7 +151,12 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if x := suitedStream(v, e, p.N); x != nil {
 		return x
 	}
+	if x := suitedVector(v, e, p.N); x != nil {
+		return x
+	}
 	switch {
+	case v.Kind == vectorKind:
+		return suited(rowwise[v.In], e, p)
 	case v.Kind == rowsKind && takesSkewed(v, e, p):
 		return skewed
 	case v.Code == backend.CodeSPIRV:

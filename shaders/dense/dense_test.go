@@ -69,6 +69,7 @@ func cases() []shadertest.Case {
 		{Name: "one row", Pattern: full(1, 999), K: 999, N: 17, Alpha: -2, Beta: 0.5},
 		{Name: "one column", Pattern: full(131, 70), K: 70, N: 1, Beta: 1},
 		{Name: "whole tiles", Pattern: full(128, 64), K: 64, N: 128},
+		{Name: "whole wide tiles", Pattern: full(256, 64), K: 64, N: 256, Alpha: 3},
 		{Name: "incomplete tiles", Pattern: full(67, 129), K: 129, N: 131, Beta: 1},
 		{Name: "padding", Pattern: full(29, 60), K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
 		{Name: "rows of C apart by whole quads", Pattern: full(29, 60), K: 60, N: 34, LDC: 40, Beta: 2},
@@ -82,7 +83,7 @@ func cases() []shadertest.Case {
 	}
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: full(69, 20), K: 20, N: 37},
 		shadertest.Case{Name: "transposed", Pattern: full(69, 20), K: 20, N: 37, BCol: true, CCol: true})...)
-	for i := range 13 {
+	for i := range 14 {
 		for o := range 3 {
 			q := cs[i]
 			q.Name, q.BCol, q.CCol = fmt.Sprintf("%s, order %d", q.Name, o+1), o != 1, o != 0

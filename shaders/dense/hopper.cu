@@ -93,6 +93,16 @@ __device__ __forceinline__ void copy_all(const Pipeline &pipeline, const Work &w
     }
 }
 
+// store_whole stores 16 rows of a tile whose sum is not split.
+template <class F>
+__device__ __forceinline__ void store_whole(float (&acc)[1][ACROSS][4], Dest to, const Params &p, u32 row, u32 col,
+                                            F recompute) {
+#ifdef COLUMNS_OF_C
+    if (by_columns_c(p.store)) return store_columns<16>(acc[0], to, p, row, col, p.n, recompute);
+#endif
+    if (!store_plain<16>(acc, to, p, row, col, p.n)) store_in_batches<16>(acc, to, p, row, col, p.n, recompute);
+}
+
 // multiply: body of consumer warpgroup `group`.
 __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w, u32 group, bool l_along, bool r_along,
                                          Dest to, float *work, Recompute recompute) {
@@ -122,7 +132,7 @@ __device__ __forceinline__ void multiply(const Pipeline &pipeline, const Work &w
             if (x.is_split)
                 store_split_k<128>(acc, to, p, p.splits, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.split,
                                    group + 1, work, recompute);
-            else store_total(acc, to, p, row, col, recompute);
+            else store_whole(acc, to, p, row, col, recompute);
         };
         store_columns(w.p, col, store);
     }

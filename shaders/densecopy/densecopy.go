@@ -111,12 +111,11 @@ func Suited(caps backend.Caps, op Op) (*spec.Variant, error) {
 	return Variant(caps, op.Src.Type, op.Dst.Type)
 }
 
-// transposes reports whether variant transposing computes an operation. It takes whole tiles.
+// transposes reports whether variant transposing computes an operation.
 func transposes(op Op) bool {
 	src, dst := op.Src, op.Dst
-	return op.Rows%transposeSide == 0 && op.Cols%transposeSide == 0 && src.Type == dst.Type && src.Type.Size() == 2 &&
-		src.Aligned && dst.Aligned && src.ColMajor != dst.ColMajor && op.Alpha == 1 && op.Beta == 0 &&
-		op.Epilogue.None() && src.First == 0
+	return src.Type == dst.Type && src.Type.Size() == 2 && src.Aligned && dst.Aligned &&
+		src.ColMajor != dst.ColMajor && op.Alpha == 1 && op.Beta == 0 && op.Epilogue.None() && src.First == 0
 }
 
 // Variant returns the variant that a device runs for matrices of some types: one of F64 where one of these is.

@@ -134,12 +134,11 @@ static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u3
     }
 }
 
-// store_sums is store_tiles for pairs of tiles that are STRIDE columns apart. Those from column `end` on, which is not
-// past C, are not stored. A kernel's form for a C that is read, or for an epilogue, stores in batches.
+// store_in_batches is store_tiles for pairs of tiles that are STRIDE columns apart, in few instructions. Those from
+// column `end` on, which is not past C, are not stored.
 template <int STRIDE, int ACROSS, class P, class F>
-__device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end,
-                                           F recompute) {
-#ifdef EPILOGUE
+__device__ __forceinline__ void store_in_batches(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col,
+                                                 u32 end, F recompute) {
 #pragma unroll
     for (int q = 0; q < ACROSS / 2; q += 2) {
         u32 from = col + STRIDE * q;
@@ -152,6 +151,15 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
             store_quads(two, to, &p, p.rows, p.n, p.ldc, p.store, p.alpha, p.beta, row, from, STRIDE,
                         q + 1 < ACROSS / 2 ? end : from, &recompute);
     }
+}
+
+// store_sums is store_in_batches in a kernel's form for a C that is read, or for an epilogue. In others it stores sums
+// of the common types inline.
+template <int STRIDE, int ACROSS, class P, class F>
+__device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end,
+                                           F recompute) {
+#ifdef EPILOGUE
+    store_in_batches<STRIDE>(acc, to, p, row, col, end, recompute);
 #else
 #pragma unroll
     for (int q = 0; q < ACROSS / 2; q++)
@@ -160,18 +168,41 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
 #endif
 }
 
+// store_halves stores a warp's 16 rows of sums times alpha as elements of 16-bit type T, in the layout of store_tiles: a
+// lane writes four columns of a row at a time. (Eight at a time, after one more exchange, took as long.)
+template <int T, int STRIDE, int ACROSS>
+__device__ __forceinline__ void store_halves(const float (&acc)[1][ACROSS][4], u16 *at, u32 ldc, float alpha) {
+    u32 odd = threadIdx.x & 1;
+#pragma unroll
+    for (int q = 0; q < ACROSS / 2; q++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float *x = &acc[0][2 * q][2 * h], *y = &acc[0][2 * q + 1][2 * h];
+            u32 lo = narrow(__fmul_rn(alpha, x[0]), __fmul_rn(alpha, x[1]), T),
+                hi = narrow(__fmul_rn(alpha, y[0]), __fmul_rn(alpha, y[1]), T),
+                got = __shfl_xor_sync(0xffffffff, odd ? lo : hi, 1);
+            *(uint2 *)(at + h * 8 * (u64)ldc + STRIDE * q) = odd ? make_uint2(got, hi) : make_uint2(lo, got);
+        }
+}
+
 // store_plain is store_sums for the common case: all of the warp's 16 rows and all columns before `end` are in C, C is
-// f32 and not read, its rows are aligned to 16 bytes, there is no epilogue, and all sums are finite. Else it stores
+// not read, what a lane writes at a time is aligned, there is no epilogue, and all sums are finite. Else it stores
 // nothing and returns false. It has few instructions, because instructions that run once must be fetched.
 template <int STRIDE, int ACROSS, class P>
 __device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col,
                                             u32 end) {
-    if (p.store != F32 || p.beta != 0 || (p.ldc & 3) != 0 || row + 16 > p.rows ||
+    if (p.store > 3 || p.beta != 0 || (p.ldc & 3) != 0 || row + 16 > p.rows ||
         col + STRIDE * (ACROSS / 2 - 1) + 16 > end)
         return false;
     if (!all_finite(acc[0])) return false;
     u32 lane = threadIdx.x & 31, odd = lane & 1;
-    float *at = (float *)to.c + (u64)(row + (lane >> 2)) * p.ldc + col + 8 * odd + 4 * (lane >> 1 & 1);
+    u64 first = (u64)(row + (lane >> 2)) * p.ldc + col + 8 * odd + 4 * (lane >> 1 & 1);
+    if (p.store != F32) {
+        if (p.store == F16) store_halves<F16, STRIDE>(acc, (u16 *)to.c + first, p.ldc, p.alpha);
+        else store_halves<BF16, STRIDE>(acc, (u16 *)to.c + first, p.ldc, p.alpha);
+        return true;
+    }
+    float *at = (float *)to.c + first;
 #pragma unroll
     for (int q = 0; q < ACROSS / 2; q++)
 #pragma unroll

@@ -11,10 +11,40 @@ __device__ __forceinline__ u32 transpose8(u32 x) {
     return y;
 }
 
-// store_two stores two tiles of sums. Columns from `end` on, which is not past C, are not stored. Its common case is a
-// C with elements of 16 bits that is not read, whose pairs of rows are words, that has all rows, without an epilogue
-// and with finite sums: then a lane stores two neighbouring rows of a column together. It is a call, because the code
-// of all sums of a tile would take longer to fetch than to run.
+// store_column_words stores a warp's 16 rows of sums times alpha as elements of 16-bit type T: a lane stores two neighbouring
+// rows of a column together. `at` is the address for its first column and rows.
+template <int T, int STRIDE, int N>
+__device__ __forceinline__ void store_column_words(const float (&acc)[N][4], u16 *at, u32 ldc, float alpha) {
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        u16 *c = at + (u64)ldc * (STRIDE * (j / 2) + 8 * (j % 2));
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            *(u32 *)(c + 8 * h) =
+                transpose8(narrow(__fmul_rn(alpha, acc[j][2 * h]), __fmul_rn(alpha, acc[j][2 * h + 1]), T));
+    }
+}
+
+// store_columns_plain is store_columns for the common case: C has elements of 16 bits, is not read, has all of the rows
+// and columns and pairs of rows that are words, there is no epilogue, and all sums are finite. Else it stores nothing
+// and returns false.
+template <int STRIDE, int N, class P>
+__device__ __forceinline__ bool store_columns_plain(const float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col,
+                                                    u32 end) {
+    u32 type = store_type(p.store), c = threadIdx.x % 32 / 4;
+    if (type == F32 || (p.store & 0xffc) != 0 || p.beta != 0 || (p.ldc & 1) != 0 || row + 16 > p.rows ||
+        col + STRIDE * ((N - 1) / 2) + (N % 2 ? 8 : 16) > end)
+        return false;
+    if (!all_finite(acc)) return false;
+    u16 *at = (u16 *)to.c + (u64)(col + c) * p.ldc + row + 2 * (threadIdx.x & 3);
+    if (type == F16) store_column_words<F16, STRIDE>(acc, at, p.ldc, p.alpha);
+    else store_column_words<BF16, STRIDE>(acc, at, p.ldc, p.alpha);
+    return true;
+}
+
+// store_two stores two tiles of sums. Columns from `end` on, which is not past C, are not stored. Its common case is
+// that of store_columns_plain with fewer columns. It is a call, because the code of all sums of a tile would take longer
+// to fetch than to run.
 template <class P, class F>
 static __device__ __noinline__ void store_two(Eight s, Dest to, const P *p, u32 row, u32 col, u32 end,
                                               const F *recompute) {
@@ -38,6 +68,7 @@ static __device__ __noinline__ void store_two(Eight s, Dest to, const P *p, u32 
 template <int STRIDE, int N, class P, class F>
 __device__ __forceinline__ void store_columns(const float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, u32 end,
                                               F recompute) {
+    if (store_columns_plain<STRIDE>(acc, to, p, row, col, end)) return;
 #pragma unroll
     for (int j = 0; j < N; j += 2) {
         Eight two = {};

@@ -213,13 +213,16 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	return best
 }
 
-// withColumns gives the kernels for few columns on compute capability 9.0 their forms for a column-major B. These take
-// any number of columns, but with more than one they are slower than passes and the form for a row-major B: they read
-// each element of the remainder's rows of B by itself.
+// withColumns gives the kernels for few columns on compute capability 9.0 their forms for column-major operands. For
+// more columns than one a pass that transposes B takes less than reading each element of the remainder's rows by itself.
 func withColumns(vs []*spec.Variant) []*spec.Variant {
 	for _, v := range vs {
-		if (v.Kind == stagedKind || v.Kind == fewKind) && v.Tile.Cols == int(widths[0]) {
-			v.Vector = v.Form("_columns", "B_COLUMNS")
+		if v.Kind != stagedKind && v.Kind != fewKind {
+			continue
+		}
+		v.ColumnsOfC, v.IntoColumns = true, v.Form("_columns", "C_COLUMNS")
+		if v.Tile.Cols == int(widths[0]) {
+			v.Vector = v.Form("_vector", "B_VECTOR")
 		}
 	}
 	return vs

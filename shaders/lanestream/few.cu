@@ -20,31 +20,25 @@
 // Own provides the rows of B that a warp loads itself, as a source of Warp::multiply. A lane loads a chunk of every
 // (32/TILES)-th row.
 struct Own {
-#ifdef B_COLUMNS
-    // A lane loads 8 rows of a column of every 8.
-    const u16 *next; // the lane's chunk of the next segment
-    int left, columns; // rows of B from there on; columns of B from the lane's first one on
+#ifdef B_VECTOR
+    // B is one column: four lanes load 8 rows of each step.
+    const u16 *next; // the lane's rows of the next segment
+    int left; // rows of B from there on
     u32 chunk, row; // addresses in the first slot: the lane's chunk; the row that it gives to ldmatrix
-    u32 ldb;
 
-    __device__ __forceinline__ Own(const Stream &stream, const u16 *b, const Params &p, u32 split, u32 col, u32 lane) {
+    __device__ __forceinline__ Own(const Stream &stream, const u16 *b, const Params &p, u32 split, u32, u32 lane) {
         u32 first = FIRST_SEGMENT(p, split) * p.steps * STEP_COLS + lane % 4 * 8,
             at = stream.masks + stream.mask_slots * stream.mask_bytes;
-        col += lane / 4, columns = (int)(p.n - col), left = (int)(p.cols - first), ldb = p.ldb;
-        next = b + (u64)col * ldb + first;
-        chunk = at + lane % 4 * CHUNK_ROW + lane / 4 * 16, row = at + Warp::lane_row(lane);
+        next = b + first, left = (int)(p.cols - first);
+        chunk = at + lane * CHUNK_ROW, row = at + Warp::lane_row(lane);
     }
     template <int STEPS> __device__ __forceinline__ void load(u32 slot) {
         u32 to = chunk + slot * (STEPS * STEP_COLS * B_ROW);
-#pragma unroll
-        for (int t = 0; t < TILES; t++)
+        if (threadIdx.x % 32 < 4)
 #pragma unroll
             for (int s = 0; s < STEPS; s++)
-                if (columns > 8 * t) {
-                    int rows = left - s * STEP_COLS;
-                    copy<16>(to + s * (STEP_COLS * B_ROW) + t * 128, next + (u64)(8 * t) * ldb + s * STEP_COLS,
-                             2 * max(0, min(rows, 8)));
-                }
+                copy<16>(to + s * (STEP_COLS * B_ROW), next + s * STEP_COLS,
+                         2 * max(0, min(left - s * STEP_COLS, 8)));
         next += STEPS * STEP_COLS, left -= STEPS * STEP_COLS;
     }
 #else

@@ -108,43 +108,46 @@ func TestPairs(t *testing.T) {
 	})
 }
 
-// vectors are products by one column, at densities at which segments have one, two and four steps.
-func vectors() []shadertest.Case {
-	cs := shadertest.Epilogues(shadertest.Case{Name: "epilogue", Pattern: uneven(100, 300), K: 300, N: 1})
+// fewColumns are products by at most 32 columns, at densities at which segments have one, two and four steps.
+func fewColumns() []shadertest.Case {
+	cs := shadertest.Epilogues(shadertest.Case{Name: "epilogue", Pattern: uneven(100, 300), K: 300, N: 21})
 	for _, d := range []float64{0.02, 0.1, 0.35, 0.75} {
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("density %v", d), Pattern: shadertest.Scattered(130, 1203, d),
-			K: 1203, N: 1, Alpha: 2, Beta: 0.5})
+		q := shadertest.Case{Name: fmt.Sprintf("density %v", d), Pattern: shadertest.Scattered(130, 1203, d), K: 1203,
+			Alpha: 2, Beta: 0.5}
+		cs = append(cs, shadertest.Columns(q, 1, 7, 8, 9, 16, 17, 32)...)
 	}
 	return append(cs,
 		shadertest.Case{Name: "one number", Pattern: shadertest.Spread(1, 1), K: 1, N: 1},
-		shadertest.Case{Name: "many groups", Pattern: shadertest.Scattered(9000, 70, 0.4), K: 70, N: 1},
-		shadertest.Case{Name: "inexact", Pattern: shadertest.Scattered(70, 600, 0.4), K: 600, N: 1, Alpha: 0.3, Real: true})
+		shadertest.Case{Name: "many groups", Pattern: shadertest.Scattered(9000, 70, 0.4), K: 70, N: 7},
+		shadertest.Case{Name: "inexact", Pattern: shadertest.Scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Real: true})
 }
 
-// TestColumns: the forms for a column-major B of one column, with a C of either order.
+// TestColumns: the forms for a column-major C, and for a B of one column.
 func TestColumns(t *testing.T) {
 	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if v.Vector == nil {
+		if !v.ColumnsOfC {
 			return
 		}
-		for _, q := range shadertest.InOrders(v, vectors()) {
-			if q.BCol {
+		for _, q := range shadertest.InOrders(v, fewColumns()) {
+			if q.BCol || q.CCol {
 				t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, out) })
 			}
 		}
-		x := shadertest.NonFinite()
-		x.N, x.Col = 1, true
-		t.Run("not finite", func(t *testing.T) { x.Run(t, dev, lanestream.Format, v, out) })
+		for _, n := range []int{1, 9} {
+			x := shadertest.NonFinite()
+			x.N, x.Col = n, true
+			t.Run(fmt.Sprintf("not finite, %d columns", n), func(t *testing.T) { x.Run(t, dev, lanestream.Format, v, out) })
+		}
 	})
 }
 
-// TestColumnsTaken: one column of B needs no pass in either kernel and layout.
+// TestColumnsTaken: few columns of C need no pass in either kernel and layout, nor does a B of one column.
 func TestColumnsTaken(t *testing.T) {
 	caps := backend.Caps{Code: backend.CodePTX, Arch: 90, Units: 132, SharedBytes: 227 << 10,
 		MaxLocal: [3]uint32{1024, 1024, 64}, MaxInvocations: 1024}
 	taken := 0
 	for _, v := range lanestream.Format.Variants {
-		if v.Vector == nil || v.In != dtype.F16 {
+		if !v.ColumnsOfC || v.In != dtype.F16 {
 			continue
 		}
 		for _, d := range []float64{0.05, 0.1, 0.3, 0.5} {
@@ -153,16 +156,18 @@ func TestColumnsTaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := spec.Problem{M: a.Rows, K: a.Cols, N: 1, LDB: a.Cols, LDC: a.Rows, BCol: true, CCol: true, Out: dtype.F16,
-				Caps: caps}
-			if _, err := lanestream.Format.LaunchSuited(v, e, p); err != nil {
-				t.Errorf("%s, density %v: %v", v.Name, d, err)
+			for _, n := range []int{1, 8, 9, 16, 17, 32} {
+				p := spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: a.Cols, LDC: a.Rows, BCol: n == 1, CCol: true, Out: dtype.F16,
+					Caps: caps}
+				if _, err := lanestream.Format.LaunchSuited(v, e, p); err != nil {
+					t.Errorf("%s, density %v, %d columns: %v", v.Name, d, n, err)
+				}
+				taken++
 			}
-			taken++
 		}
 	}
 	if taken == 0 {
-		t.Error("no variant takes a column-major B")
+		t.Error("no variant takes a column-major C")
 	}
 }
 

@@ -26,8 +26,8 @@ template <int ROWS, int AT_ONCE> struct Remainder {
     __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first,
                                         u32 apart, u32 last, u32 col, u32 lane, u32 share = 0, u32 shares = 1) {
         col += lane % TILES * 8;
-#ifdef B_COLUMNS
-        const u16 *from = b + (u64)col * p.ldb;
+#ifdef B_VECTOR
+        const u16 *from = b;
 #else
         const u16 *from = b + (col < p.ldb ? col : 0);
 #endif
@@ -72,33 +72,25 @@ template <int ROWS, int AT_ONCE> struct Remainder {
                     u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n],
                         reader = lane - mine + n % TILES;
                     if (other) row = __shfl_sync(~0u, row, reader), value = __shfl_sync(~0u, value, reader);
-#ifdef B_COLUMNS
+#ifdef B_VECTOR
                     y[i][n].x = row, f[i][n] = widen_lo<ELEM>(value);
 #else
                     y[i][n] = __ldg((const uint4 *)(from + (u64)row * p.ldb)), f[i][n] = widen_lo<ELEM>(value);
 #endif
                 }
             some = load();
-#ifdef B_COLUMNS // two columns at a time, because there are no registers for the elements of more
-#pragma unroll
-            for (int j = 0; j < 8; j += 2) {
-                if (col + j >= p.n) break;
-                bool two = col + j + 1 < p.n;
-                u32 e[2][ROWS][AT_ONCE];
+#ifdef B_VECTOR
+            if (col == 0) {
+                u32 e[ROWS][AT_ONCE];
 #pragma unroll
                 for (int i = 0; i < ROWS; i++)
 #pragma unroll
-                    for (int n = 0; n < AT_ONCE; n++) {
-                        const u16 *at = from + (u64)j * p.ldb + y[i][n].x;
-                        e[0][i][n] = __ldg(at), e[1][i][n] = two ? __ldg(at + p.ldb) : 0;
-                    }
+                    for (int n = 0; n < AT_ONCE; n++) e[i][n] = __ldg(from + y[i][n].x);
 #pragma unroll
                 for (int i = 0; i < ROWS; i++)
 #pragma unroll
                     for (int n = 0; n < AT_ONCE; n++)
-#pragma unroll
-                        for (int h = 0; h < 2; h++)
-                            x[i][j + h] = fmaf(f[i][n], widen_lo<ELEM>(e[h][i][n]), x[i][j + h]);
+                        x[i][0] = fmaf(f[i][n], widen_lo<ELEM>(e[i][n]), x[i][0]);
             }
 #else
 #pragma unroll

@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + B_PRODUCERS + A_PRODU
             hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
         return q < p.splits && lo < hi ? hi - lo : 0;
     };
-#ifdef B_COLUMNS
+#ifdef B_VECTOR
     bool straight = false;
 #else
     bool straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;

@@ -45,9 +45,9 @@ __device__ __forceinline__ void produce(const Panel &panel, const u16 *b, const 
     u32 first = FIRST_SEGMENT(p, split), count = any ? FIRST_SEGMENT(p, split + 1) - first : 0, rows = p.steps * B_ROWS,
         slot = 0, parity = 1, j = 0;
     u32 l = lane % LANES;
-#ifdef B_COLUMNS // a lane loads 8 rows of a column of every LANES / 4
-    u32 row = first * rows + l % 4 * 8, to = l % 4 * (COLS * 16) + l / 4 * 16, width = min(p.n - col, COLS);
-    const u16 *from = b + (u64)(col + l / 4) * p.ldb;
+#ifdef B_VECTOR // B is one column: four lanes load 8 rows of each step
+    u32 row = first * rows + l % 4 * 8, to = l % 4 * (COLS * 16);
+    const u16 *from = b;
 #else
     u32 c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
     bool in = col + 8 * c < p.ldb;
@@ -63,15 +63,11 @@ __device__ __forceinline__ void produce(const Panel &panel, const u16 *b, const 
                     StageBuffer::bulk(at, b + (u64)(first + j) * rows * COLS, panel.stage, full);
                 }
             } else {
-#ifdef B_COLUMNS
-                for (u32 s = 0; s < p.steps; s++, row += STEP_COLS) {
-                    u32 bytes = row < p.cols ? 2 * min(p.cols - row, 8) : 0;
-#pragma unroll
-                    for (u32 n = 0; n < COLS; n += LANES / 4)
-                        if (n + l / 4 < width)
-                            copy<16>(at + to + s * (STEP_COLS * COLS * 2) + n * 16,
-                                     from + (u64)n * p.ldb + (bytes ? row : 0), bytes);
-                }
+#ifdef B_VECTOR
+                for (u32 s = 0; s < p.steps; s++, row += STEP_COLS)
+                    if (l < 4)
+                        copy<16>(at + to + s * (STEP_COLS * COLS * 2), from + row,
+                                 row < p.cols ? 2 * min(p.cols - row, 8) : 0);
 #else
 #pragma unroll 4
                 for (u32 k = 0; k < rows; k += LANES / TILES, row += LANES / TILES)

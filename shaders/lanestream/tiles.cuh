@@ -3,7 +3,10 @@
 #pragma once
 #include "../include/launches.cuh"
 #include "lanestream.cuh"
-#ifdef B_COLUMNS
+#ifdef B_VECTOR
+#define C_COLUMNS
+#endif
+#ifdef C_COLUMNS
 #include "../include/store_line.cuh"
 #endif
 
@@ -30,9 +33,9 @@ __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
 }
 
 // Quad is a thread's i-th output of a cluster: four columns, from column `at` on, of row r of group `of`. Neighbouring
-// threads have neighbouring columns, or for a column-major B, and mostly C, neighbouring rows.
+// threads have neighbouring columns, or for a column-major C neighbouring rows.
 struct Quad {
-#ifdef B_COLUMNS
+#ifdef C_COLUMNS
     static constexpr bool ROWS = true;
 #else
     static constexpr bool ROWS = false;
@@ -40,14 +43,14 @@ struct Quad {
     u32 of, r, at;
 
     __device__ __forceinline__ Quad(u32 i) : of(i / (GROUP_ROWS * (COLS / 4))) {
-#ifdef B_COLUMNS
+#ifdef C_COLUMNS
         r = i % GROUP_ROWS, at = i / GROUP_ROWS % (COLS / 4) * 4;
 #else
         r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4;
 #endif
     }
 };
-#ifdef B_COLUMNS
+#ifdef C_COLUMNS
 typedef EitherOut<Params> Output;
 #else
 typedef Out<Params> Output;

@@ -10,8 +10,8 @@
 #define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES)
 #define MASK_BYTES (PAIRS ? 384 : 256) // of a step's mask
 #include "stream.cuh"
-// A column-major B (B_COLUMNS) lies in shared memory as chunks of 8 rows of a column: those of the same rows side by
-// side. CHUNK_ROW is the bytes from one 8 rows to the next.
+// A B of one column (B_VECTOR) lies in shared memory as chunks of 8 rows, CHUNK_ROW bytes apart. What lies between them
+// are columns of the MMA shape that are not stored.
 #define CHUNK_ROW (COLS * 16)
 
 // With one tile of columns the lower and the upper halves of A's registers are multiplied separately, which takes fewer
@@ -103,7 +103,7 @@ struct Warp {
 #pragma unroll
         for (int s = 0; s < STEPS; s++, from += STEP_COLS * COLS * 2) {
             u32 b[TILES][4];
-#ifdef B_COLUMNS
+#ifdef B_VECTOR
             if constexpr (PAIRS) {
 #pragma unroll
                 for (int t = 0; t < TILES; t++) ldmatrix(b[t], from + t * 128);
@@ -149,7 +149,7 @@ struct Warp {
     // their order. For Places half h of register k needs row 8·k + 4·h + q of 16. Of a column-major B it is where the
     // lane's first element lies, or for Pairs the chunk whose address it gives to ldmatrix.
     static __device__ __forceinline__ u32 lane_row(u32 lane) {
-#ifdef B_COLUMNS
+#ifdef B_VECTOR
         return PAIRS ? lane / 8 * CHUNK_ROW + lane % 8 * 16 : lane / 4 * 16 + lane % 4 * 2;
 #else
         u32 i = lane % 8, matrix = lane / 8, r = 4 * (i & 1) + (i >> 1);

@@ -140,8 +140,14 @@ type Variant struct {
 	// Vector is the form that launches with a column-major B of one column take; C may have either order. nil: there is
 	// none, or the variant takes any order.
 	Vector *Variant
-	// ColumnsOfC says that C may be column-major where B is row-major.
-	ColumnsOfC bool
+	// ColumnsOfC says that C may be column-major where B is row-major. IntoColumns, if not nil, is the form that such
+	// launches take.
+	ColumnsOfC  bool
+	IntoColumns *Variant
+	// HoldsB says that workgroups, one on each unit, begin with copying all of B.
+	HoldsB bool
+	// Unread is the bytes of each entry that it does not read, of those that other variants of its packing do.
+	Unread int
 	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
 	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for
@@ -172,6 +178,12 @@ func (v *Variant) TakesOrders(n int, bCol, cCol bool) bool {
 	return v.ColumnsOfC
 }
 
+// Reads returns the stats of a packed matrix as far as the variant reads it.
+func (v *Variant) Reads(s formats.Stats) formats.Stats {
+	s.StoredBytes -= int64(v.Unread) * s.MACs
+	return s
+}
+
 // Orders returns in which orders a variant gets a B and a C of these orders: row-major where it does not take them.
 // takes is its TakesOrders.
 func Orders(takes func(bCol, cCol bool) bool, bCol, cCol bool) (b, c bool) {
@@ -185,8 +197,11 @@ func Orders(takes func(bCol, cCol bool) bool, bCol, cCol bool) (b, c bool) {
 
 // For returns the form of the variant that multiplies in p.
 func (v *Variant) For(p Problem) *Variant {
-	if v.Vector != nil && p.BCol {
+	switch {
+	case v.Vector != nil && p.BCol:
 		return v.Vector
+	case v.IntoColumns != nil && p.CCol:
+		return v.IntoColumns
 	}
 	if v.Epilogue != nil && !p.Epilogue.None() {
 		return v.Epilogue
@@ -213,6 +228,9 @@ func (k *Program) Forms() []*Variant {
 		}
 		if v.Vector != nil {
 			vs = append(vs, v.Vector)
+		}
+		if v.IntoColumns != nil {
+			vs = append(vs, v.IntoColumns)
 		}
 		if v.Before != nil {
 			vs = append(vs, v.Before)

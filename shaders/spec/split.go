@@ -19,6 +19,7 @@ type Split struct {
 	Items    int    // rows and segments of the whole matrix
 	Lead     int    // slots before the first entry's, see Extent.Offset
 	Chunks   Chunks // for kernels that take A as a stream
+	Short    Short  // columns in 16 bits
 	// Skewed says that many entries are in long rows. Then segments are listed in the order of their first columns, and
 	// rows in several segments in the order of how many they have. A workgroup adds those of each of the first Wide rows.
 	Skewed bool
@@ -28,14 +29,38 @@ type Split struct {
 	Scattered float64
 }
 
+// Short says where the columns of all entries are in 16 bits: in the array heavy, from 16 bytes times First on. Cols is
+// the columns of the whole matrix (Extent); 0: they are nowhere.
+type Short struct {
+	First uint32
+	Cols  int
+}
+
 // Extent describes the whole matrix when a matrix is some rows of it.
 type Extent struct {
 	Rows     int
+	Cols     int
 	NNZ      int64
+	Longest  int64 // entries of the longest row
 	Segments int64 // segments of its long rows: CountSegments of all row pointers
-	// Offset is the number of entries before the first of these rows. GPUs take entries in fours, so an entry's number in
-	// the whole matrix decides which lane adds it.
+	// Offset is the number of entries before the first of these rows. GPUs take entries in fours or eights, so an entry's
+	// number in the whole matrix decides which lane adds it.
 	Offset int64
+}
+
+// NewExtent returns the extent of a matrix with row pointers.
+func NewExtent(rows, cols int, rowptr []int64) Extent {
+	e := Extent{Rows: rows, Cols: cols, NNZ: rowptr[len(rowptr)-1], Longest: Longest(rowptr)}
+	e.Segments = e.CountSegments(rowptr)
+	return e
+}
+
+// Longest returns the entries of the longest row.
+func Longest(rowptr []int64) (n int64) {
+	for i := 1; i < len(rowptr); i++ {
+		n = max(n, rowptr[i]-rowptr[i-1])
+	}
+	return n
 }
 
 // CountSegments returns the number of segments of the rows that are cut. rowptr has one element more than there are
