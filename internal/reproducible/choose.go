@@ -27,8 +27,8 @@ func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
-// Choose decides between rows, panels of rows, strips, digits and residues, and says why. Products have the same bits whichever
-// it is.
+// Choose decides between rows, panels of rows, strips, digits and residues, and says why. Products have the same bits
+// whichever it is.
 func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	if err := r.bits.Check(); err != nil {
 		return 0, "", err
@@ -221,7 +221,8 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	return b.Memory + b.Gather + b.Compute + start
 }
 
-// residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a 2:4 matrix.
+// residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a 2:4
+// matrix.
 func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P) (formats.Stats, error) {
 	rows, cols := r.source.Dims()
 	all := r.source.NNZ()
@@ -234,7 +235,8 @@ func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P)
 	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
 }
 
-// stats tells what packing the matrix for a candidate makes: of dense residues and digits exactly, of others from a sample.
+// stats tells what packing the matrix for a candidate makes: of dense residues and digits exactly, of others from a
+// sample.
 func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, error) {
 	if c.kind.InPlanes() {
 		return r.residueStats(c.kind, float64(kernel.Remaining(sample))/float64(max(1, sample.NNZ())), r.bits)

@@ -1,6 +1,6 @@
-// A as digits of every element, dense, for few columns: what the variants on Vulkan's cooperative matrices multiply from
-// there. Every digit of A is multiplied by every digit of B, which are more products than by residues, but fewer bytes
-// of A: 2, 3, 4 and 6 for an element at p = 15, 23, 31 and 47.
+// A as digits of every element, dense, for few columns: variants on Vulkan's cooperative matrices multiply from it.
+// Every digit of A is multiplied by every digit of B, which are more products than by residues, but fewer bytes of A:
+// 2, 3, 4 and 6 for an element at p = 15, 23, 31 and 47.
 
 package rfx
 

@@ -139,7 +139,8 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 
 // Slots returns the entries whose digits kernel requantise is to write for a variant, in the order of its argument: for
 // each tile of a panel, row and vector, the entry's number plus 1, or 0; for variants that take strips the bytes at
-// which the entries' digits begin; for 2:4 residues rfx.Sparse24's places. It is nil for rows, dense residues and digits.
+// which the entries' digits begin; for 2:4 residues rfx.Sparse24's places. It is nil for rows, dense residues and
+// digits.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
 	switch {
