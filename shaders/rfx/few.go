@@ -24,7 +24,9 @@ type few struct {
 
 var fews = []few{
 	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return 4 }, across: 2},
-	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return pick[uint32](digits > 3, 4, 8) }, across: 1},
+	// As many as two workgroups of 24 KB of shared memory allow, which a multiprocessor has at the same time.
+	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return [...]uint32{0, 0, 8, 8, 6, 0, 4}[digits] },
+		across: 1},
 	{MatrixUnit: spec.MesaCPU, subs: func(uint32) uint32 { return 4 }, across: 1},
 }
 
