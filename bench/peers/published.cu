@@ -3,35 +3,13 @@
 //
 // A is in CSR. Preparing it is timed on the host; launches are recorded as a CUDA graph.
 
-#include <cstring>
-#include <numeric>
-
-#include "device.cuh"
-
-// Stream is the stream that all launches go to.
-static cudaStream_t stream;
-
-// Matrix is A on the device, with B and C.
-struct Matrix {
-    int m, k, n, nnz;
-    Shared starts, columns, values, b, c;
-
-    explicit Matrix(const Product &p)
-        : m(p.m), k(p.k), n(p.n), nnz(p.nnz), starts(copy(p.starts)), columns(copy(p.columns)), values(copy(p.values)),
-          b(copy(p.b)), c(empty(sizeof(float) * p.m * p.n)) {}
-    const int *ptr() const { return (const int *)starts->p; }
-    const int *idx() const { return (const int *)columns->p; }
-    const float *val() const { return (const float *)values->p; }
-    const float *in() const { return (const float *)b->p; }
-    float *out() const { return (float *)c->p; }
-};
-using Operands = std::shared_ptr<Matrix>;
+#include "published.cuh"
 
 #ifdef RODE
 // Gong, Zhu, Chen and others: A Row Decomposition-based Approach for Sparse Matrix Multiplication on GPUs, PPoPP 2024.
 #include "RoDeSpmm.h"
 
-static const char *const peerName = "rode";
+const char *const peerName = "rode";
 
 // Segments are rows cut as RoDe's SparseMatrix::RowDivide2Segment cuts them: multiples of 32 entries, and residues.
 struct Segments {
@@ -97,7 +75,7 @@ static std::vector<Way> published(const Product &p, Operands a) {
 // Gale, Zaharia, Young and Elsen: Sparse GPU Kernels for Deep Learning, SC 2020.
 #include "sputnik/spmm/cuda_spmm.h"
 
-static const char *const peerName = "sputnik";
+const char *const peerName = "sputnik";
 
 static std::vector<Way> published(const Product &p, Operands a) {
     Clock clock;
@@ -121,7 +99,7 @@ static std::vector<Way> published(const Product &p, Operands a) {
 #define peerStream stream
 #include "gespmm.cuh"
 
-static const char *const peerName = "gespmm";
+const char *const peerName = "gespmm";
 
 static std::vector<Way> published(const Product &, Operands a) {
     std::vector<Way> ways;
@@ -141,7 +119,7 @@ static std::vector<Way> published(const Product &, Operands a) {
 // Tensor Cores, PPoPP 2025. In tf32, with windows of 8 rows and blocks of 4 columns.
 #include "FlashSparse/SpMM/src/spmmKernel.cu"
 
-static const char *const peerName = "flashsparse", *const peerPrecision = "tf32";
+const char *const peerName = "flashsparse", *const peerPrecision = "tf32";
 
 // Windows are groups of 8 rows with the columns that any of them has. Each block of 4 such columns has its values row
 // by row, the last one with as many columns as are left. Parts are up to `most` blocks of a window.
@@ -206,43 +184,5 @@ static std::vector<Way> published(const Product &p, Operands a) {
     return ways;
 }
 #else
-static const char *const peerPrecision = "f32";
+const char *const peerPrecision = "f32";
 #endif
-
-// toTF32 rounds to the nearest number of tf32, ties to even, so that matrix units need not cut bits off.
-static void toTF32(std::vector<float> &all) {
-    for (float &x : all) {
-        uint32_t bits;
-        memcpy(&bits, &x, sizeof bits);
-        if ((bits & 0x7f800000) == 0x7f800000) continue; // infinite, or no number
-        bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
-        memcpy(&x, &bits, sizeof bits);
-    }
-}
-
-struct PublishedPeer : Peer {
-    Operands operands;
-    std::vector<Way> ways;
-
-    std::vector<Algorithm> prepare(const Product &given, const std::string &precision) override {
-        if (precision != peerPrecision) throw std::runtime_error(std::string(peerPrecision) + " alone");
-        close();
-        Product p = given;
-        if (precision == "tf32") toTF32(p.values), toTF32(p.b);
-        operands = std::make_shared<Matrix>(p);
-        ways = published(p, operands);
-        std::vector<Algorithm> all;
-        for (auto &w : ways) all.push_back(w.algorithm);
-        return all;
-    }
-
-    double run(size_t algorithm, long times) override { return timed(ways[algorithm], stream, times); }
-
-    std::vector<float> output(size_t algorithm) override {
-        return written(ways[algorithm], stream, operands->out(), (size_t)operands->m * operands->n);
-    }
-
-    void close() override { ways.clear(), operands.reset(); }
-};
-
-int main() { return servePublished<PublishedPeer>(stream, peerName, COMMIT); }

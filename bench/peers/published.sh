@@ -8,13 +8,17 @@
 #   sputnik     google-research/sputnik        bbf5840ba5ef
 #   gespmm      hgyhungry/ge-spmm              f62f51169eb2
 #   flashsparse ParCIS/FlashSparse             168764612c1a
+#   dtc         HPMLL/DTC-SpMM_ASPLOS24        66eca266bde1
+#   acc         AI4SClab/AccSpMM               873420e86db9
+#   voltrix     YaqiXia/Voltrix-SpMM           ea7ab6566f3c
+#   hc          ZJU-DAILY/HC-SpMM              3484cf74b059
 #   macko       vlejd/macko_spmv               afa70330a4c1
 #   spinfer     xxyux/SpInfer                  ee689064cc04
 #
 # Patches that nvcc 13 needs go to copies in a temporary folder; the checkout stays as it is. Without a git folder
 # CHECKOUT is taken to be of that commit.
 set -euo pipefail
-[[ $# -ge 2 ]] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $# -ge 2 ]] || { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 name=$1 program=published.cu from=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 shift 2
 out=${OUT:-$here/../../bin/peers}
@@ -26,9 +30,13 @@ rode) commit=f446e2980201 sources=(RoDe_SpMM utils) ;;
 sputnik) commit=bbf5840ba5ef sources=(sputnik) ;;
 gespmm) commit=f62f51169eb2 sources=(spmm_test.cu) ;;
 flashsparse) commit=168764612c1a sources=(FlashSparse) ;;
+dtc) commit=66eca266bde1 sources=(DTC-SpMM) program=windows.cu ;;
+acc) commit=873420e86db9 sources=(include) program=windows.cu ;;
+voltrix) commit=ea7ab6566f3c sources=(voltrix) program=windows.cu ;;
+hc) commit=3484cf74b059 sources=(hybrid_kernel) program=windows.cu ;;
 macko) commit=afa70330a4c1 sources=(src/macko_spmv/cuda) program=weights.cu ;;
 spinfer) commit=ee689064cc04 sources=(csrc) program=weights.cu ;;
-*) echo "published.sh: no peer $name: want rode, sputnik, gespmm, flashsparse, macko or spinfer" >&2; exit 2 ;;
+*) echo "published.sh: no peer $name: want rode, sputnik, gespmm, flashsparse, dtc, acc, voltrix, hc, macko or spinfer" >&2; exit 2 ;;
 esac
 if [[ -e $from/.git ]] && is=$(git -C "$from" rev-parse HEAD) && [[ $is != "$commit"* ]]; then
   echo "published.sh: $from is at $is, want $commit: git checkout $commit" >&2
@@ -59,6 +67,23 @@ gespmm)
 flashsparse)
   sed -i '/#include <torch/d; s/at::Half/__half/g' "$work"/FlashSparse/SpMM/*/*.h "$work"/FlashSparse/SpMM/src/*.cu
   flags+=(-DFLASHSPARSE)
+  ;;
+dtc)
+  # The kernels, without the functions around them that take PyTorch's tensors.
+  sed '/^std::\(vector\|tuple\)<torch/,/^}/d; /^  std::vector<torch/,/^  }/d; /#include.*\(torch\|sputnik\|cusparse\)/d' \
+    "$work/DTC-SpMM/DTCSpMM_kernel.cu" > "$work/DTC-SpMM/dtc.cuh"
+  flags+=(-DDTC)
+  ;;
+acc) flags+=(-DACC -I"$work/include") ;;
+voltrix)
+  sed -i 's/exit(1);/throw std::runtime_error(message);/' "$work/voltrix/include/voltrix/spmm_kernels.cuh"
+  flags+=(-DVOLTRIX -I"$work/voltrix/include") ARCH=${ARCH:-sm_90a}
+  ;;
+hc)
+  # S_SIZE is the entries of a window that its shared memory holds, 62 for its authors' data.
+  sed '/^std::vector<torch/,/^}/d; /#include.*\(torch\|cublas\)/d; s/^#define S_SIZE .*/#define S_SIZE 2048/' \
+    "$work/hybrid_kernel/hybrid_all_kernel.cu" > "$work/hybrid_kernel/hc.cuh"
+  flags+=(-DHC)
   ;;
 macko) flags+=(-DMACKO -I"$work/cuda") ;;
 spinfer) flags+=(-DSPINFER) ;;

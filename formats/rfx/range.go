@@ -18,8 +18,12 @@ import (
 //	bits 0–9 E + 512, 10–19 512 − lowest exponent, 20 there is an element that is not finite
 //
 // where bits 0–19 are 0 if no finite element differs from zero. So the range of two sets together has
-// the greater of each field. The zero Range is that of no elements.
+// the greater of each field. The zero Range is that of no elements. Where ranges are stored, the bit Mark is the
+// owner's: it means nothing here, and no method but those of integers keeps it.
 type Range uint32
+
+// Mark is a bit that no range has.
+const Mark Range = 1 << 31
 
 const (
 	rangeBias   = 512

@@ -131,6 +131,9 @@ type Cost struct {
 	// Arithmetic is the rate of multiply-adds that the inner loop reaches, where nothing else holds it up, over the one
 	// that kernel peak measures; 0: 1. It exceeds 1 where the loop does better than that kernel.
 	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
+	// Narrow is Arithmetic on a CPU without vectors of 64 bytes; 0: the same. It goes with Arithmetic: a model that has one
+	// takes neither from another.
+	Narrow float64 `json:"narrow_factor,omitempty"`
 	// Columns is how many columns' worth of arithmetic unpacking an entry takes, for each tile of B's columns.
 	Columns float64 `json:"entry_columns,omitempty"`
 	// Fetch is the part of the time of fetching rows of B that counts; 0: 1. It is less where copies of tiles bring them
@@ -265,7 +268,7 @@ func (m *DeviceModel) validate() error {
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
 			within("arithmetic_factor", c.Arithmetic, mostFactor), within("entry_columns", c.Columns, mostFactor),
-			within("fetch_factor", c.Fetch, mostFactor),
+			within("narrow_factor", c.Narrow, mostFactor), within("fetch_factor", c.Fetch, mostFactor),
 			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor),
 			within("launch_factor", c.Launch, mostFactor), within("cut_rows", float64(c.Cut), mostFactor))
 	}
@@ -326,7 +329,10 @@ func (m *DeviceModel) Cost(kernel, variant string) (c Cost, known bool) {
 
 // or returns the cost with what it leaves out taken from another.
 func (c Cost) or(x Cost) Cost {
-	c.Arithmetic, c.Columns = cmp.Or(c.Arithmetic, x.Arithmetic), cmp.Or(c.Columns, x.Columns)
+	if c.Arithmetic == 0 {
+		c.Arithmetic, c.Narrow = x.Arithmetic, cmp.Or(c.Narrow, x.Narrow)
+	}
+	c.Columns = cmp.Or(c.Columns, x.Columns)
 	c.Fetch, c.Launch = cmp.Or(c.Fetch, x.Fetch), cmp.Or(c.Launch, x.Launch)
 	c.StartUS, c.StepUS = cmp.Or(c.StartUS, x.StartUS), cmp.Or(c.StepUS, x.StepUS)
 	c.Busy, c.Cut, c.Overlap = cmp.Or(c.Busy, x.Busy), cmp.Or(c.Cut, x.Cut), c.Overlap || x.Overlap

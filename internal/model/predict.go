@@ -63,6 +63,9 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	}
 	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v))) * (1 +
 		c.Columns*float64(p.tiles(v))/float64(width))
+	if c.Narrow > 0 && v.Code == backend.CodeGo && !simd.Wide() {
+		c.Arithmetic = c.Narrow
+	}
 	if c.Arithmetic > 0 {
 		compute /= c.Arithmetic
 	}

@@ -1,6 +1,6 @@
 // Package reproducible multiplies in fixed point (package formats/rfx): the bits of C depend on the operands alone.
 //
-// Choose decides between rows, panels of rows, strips and residues. Each multiplication brings B to fixed point on the
+// Choose decides between rows, panels of rows, strips, pairs and residues. Each multiplication brings B to fixed point on the
 // device. Where the precision is to be found from the data, B's ranges are read back first; the executor keeps the
 // matrix at each precision that was needed. Sums are products before they are rounded, for ranks that share rows.
 package reproducible
@@ -124,7 +124,7 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 	}
 	e.Name = strings.Replace(v.Name, fmt.Sprintf("p%d", r.bits), "auto", 1)
 	largest := rfx.P31 // of panels
-	if r.kind == kernel.InStrips {
+	if r.kind == kernel.InStrips || r.kind == kernel.InPairs || r.kind == kernel.Stationary {
 		largest = rfx.P47
 	}
 	most := data.Stats.Slots * int64(largest.Size())

@@ -138,7 +138,7 @@ func (r *Executor) requantiseOf(ctx context.Context, i int, a formats.Sparse) ([
 	}
 	s := pt.Data.Format.(kernel.Split)
 	l, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.Data.Rows), NNZ: pt.Data.NNZ, Type: s.Type, P: s.P,
-		V: s.V, Slots: int64(len(slots)), Strips: s.Strips.Blocks > 0,
+		V: s.V, Slots: int64(len(slots)), Strips: s.Strips.Blocks > 0, Pairs: s.Pairs.Blocks > 0,
 		Planes: requantise.Planes{Count: s.Planes, Cols: pt.Data.Cols, Columns: s.Columns, Weights: s.Weights,
 			Remainder: s.RemainderEntries(pt.Data.Rows)}})
 	if err != nil {

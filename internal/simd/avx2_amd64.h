@@ -30,6 +30,11 @@
 // halves of words.
 #define UPPER Y12
 #define ODD Y13
+
+// BOTHVALUES has the values of two entries in turn, HALFTWO the same of 16 bits.
+#define BOTHVALUES Y14
+#define HALFTWO X14
+
 #define INTERLEAVING VPCMPEQD UPPER, UPPER, UPPER; VPSLLD $16, UPPER, UPPER
 #define INTERLEAVE(a, b) \
 	VUNPCKLPS b, a, T; VUNPCKHPS b, a, ODD; VPERM2F128 $0x20, ODD, T, a; VPERM2F128 $0x31, ODD, T, b

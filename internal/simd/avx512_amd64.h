@@ -21,6 +21,8 @@
 #undef MASK
 #undef UPPER
 #undef ODD
+#undef BOTHVALUES
+#undef HALFTWO
 #undef INTERLEAVING
 #undef INTERLEAVE
 #undef VECTORS8
@@ -56,6 +58,8 @@
 
 #define UPPER Z12
 #define ODD Z13
+#define BOTHVALUES Z16
+#define HALFTWO Y16
 #define INTERLEAVING \
 	VPTERNLOGD $0xff, UPPER, UPPER, UPPER; VPSLLD $16, UPPER, UPPER; \
 	VMOVDQU32 ·interleaved(SB), Z14; VMOVDQU32 ·interleaved+64(SB), Z15

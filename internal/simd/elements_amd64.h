@@ -71,6 +71,10 @@
 #define AHEAD4 VECTORS2
 #define AHEAD2 VECTORS1
 
+#undef FIRST
+#undef SECOND
+#define FIRST(u) ROWOF(u); VPBROADCASTD (2*u)(SI), HALFTWO; VCVTPH2PS HALFTWO, BOTHVALUES; VMOVSLDUP BOTHVALUES, V
+#define SECOND(u) ROWOF(u); VMOVSHDUP BOTHVALUES, V
 #define BCAST(mem) VPBROADCASTW mem, HALF; VCVTPH2PS HALF, V
 #define MAC(mem, a) VCVTPH2PS mem, T; VFMA T, V, a
 #define MACLAST(mem, a) LOADLAST(VCVTPH2PS, mem, T); VFMA T, V, a
@@ -82,7 +86,11 @@
 #undef BCAST
 #undef MAC
 #undef MACLAST
+#undef FIRST
+#undef SECOND
 
+#define FIRST(u) ROWOF(u); VPBROADCASTD (2*u)(SI), BOTHVALUES; VPSLLD $16, BOTHVALUES, V
+#define SECOND(u) ROWOF(u); VANDPS BOTHVALUES, UPPER, V
 #define BCAST(mem) VPBROADCASTW mem, V; VPSLLD $16, V, V
 #define MAC(mem, a) VPMOVZXWD mem, T; VPSLLD $16, T, T; VFMA T, V, a
 #define MACLAST(mem, a) LOADLAST(VPMOVZXWD, mem, T); VPSLLD $16, T, T; VFMA T, V, a
@@ -108,6 +116,11 @@
 	MAC((at)(R8), a); MAC((at+VB)(R8), b)
 #define JOIN(a, b)
 #define PREPARE
+
+#undef FIRST
+#undef SECOND
+#define FIRST(u) ENTRY(u)
+#define SECOND(u) ENTRY(u)
 
 #undef VL
 #undef ADD

@@ -3,12 +3,18 @@
 // SI its value, DX its column; R9 b at the tile's first column, R10 ldb in bytes; R8 the entry's row of b; DI where the
 // sums go.
 
-// ENTRY finds the row of b of entry u from DX on, and broadcasts its value.
-#define ENTRY(u) \
+// ROWOF finds the row of b of entry u from DX on, and ENTRY broadcasts its value, too.
+#define ROWOF(u) \
 	MOVL (4*u)(DX), R8; \
 	IMULQ R10, R8; \
-	ADDQ R9, R8; \
-	BCAST((VALSIZE*u)(SI))
+	ADDQ R9, R8
+#define ENTRY(u) \
+	ROWOF(u); BCAST((VALSIZE*u)(SI))
+
+// FIRST and SECOND do ENTRY for two entries one after the other. Elements of 16 bits are broadcast two at a time, which
+// takes one load and no shuffle; to widen one alone takes more operations than to multiply by it.
+#define FIRST(u) ENTRY(u)
+#define SECOND(u) ENTRY(u)
 
 // Two registers of columns are multiplied one after the other. Where an element type has a faster way, it replaces
 // these three: MACPAIR adds the products with the columns at R8 + at to sums a and b, JOIN puts the sums of such a pair
@@ -34,22 +40,22 @@
 // TWO, FOUR and EIGHT do 2, 4 and 8 entries, each with sums of its own: in a tile of 4 registers, of 2, and of 1, by
 // mac.
 #define TWO \
-	ENTRY(0); MAC4(A0, A1, A2, A3); \
-	ENTRY(1); MAC4(A4, A5, A6, A7)
+	FIRST(0); MAC4(A0, A1, A2, A3); \
+	SECOND(1); MAC4(A4, A5, A6, A7)
 #define FOUR \
-	ENTRY(0); MAC2(A0, A1); \
-	ENTRY(1); MAC2(A2, A3); \
-	ENTRY(2); MAC2(A4, A5); \
-	ENTRY(3); MAC2(A6, A7)
+	FIRST(0); MAC2(A0, A1); \
+	SECOND(1); MAC2(A2, A3); \
+	FIRST(2); MAC2(A4, A5); \
+	SECOND(3); MAC2(A6, A7)
 #define EIGHT(mac) \
-	ENTRY(0); mac(0(R8), A0); \
-	ENTRY(1); mac(0(R8), A1); \
-	ENTRY(2); mac(0(R8), A2); \
-	ENTRY(3); mac(0(R8), A3); \
-	ENTRY(4); mac(0(R8), A4); \
-	ENTRY(5); mac(0(R8), A5); \
-	ENTRY(6); mac(0(R8), A6); \
-	ENTRY(7); mac(0(R8), A7)
+	FIRST(0); mac(0(R8), A0); \
+	SECOND(1); mac(0(R8), A1); \
+	FIRST(2); mac(0(R8), A2); \
+	SECOND(3); mac(0(R8), A3); \
+	FIRST(4); mac(0(R8), A4); \
+	SECOND(5); mac(0(R8), A5); \
+	FIRST(6); mac(0(R8), A6); \
+	SECOND(7); mac(0(R8), A7)
 
 // SUMn adds up the sums of those entries: n registers are left.
 #define SUM4 \

@@ -28,6 +28,9 @@ func detect() int {
 	return avx512
 }
 
+// Wide reports whether vectors have 64 bytes.
+func Wide() bool { return level == avx512 }
+
 // The assembly: n columns, a multiple of the vector's 8 (AVX2; of float64 4) or 16 (AVX-512; of float64 8); nnz ≥ 1;
 // ldb in bytes.
 

@@ -34,6 +34,9 @@ func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
 	rowF64NEON(&acc[0], len(acc), &vals[0], &cols[0], len(cols), &b[0], 8*ldb)
 }
 
+// Wide reports whether vectors have 64 bytes.
+func Wide() bool { return false }
+
 func rowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
 	if level == goOnly {
 		goRow(acc, vals, cols, b, ldb)

@@ -6,6 +6,9 @@ package simd
 
 import "github.com/spmmrun/spmm/formats/half"
 
+// Wide reports whether vectors have 64 bytes.
+func Wide() bool { return false }
+
 func rowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
 	goRow(acc, vals, cols, b, ldb)
 }

@@ -10,28 +10,36 @@ import (
 const (
 	// chunksPerWorker: chunks are taken as workers come free, so that uneven groups even out.
 	chunksPerWorker = 32
-	// looks is how often a worker without work looks for some before it sleeps, for some microseconds in all: to be woken
-	// takes as long as a small product, and the next often follows at once.
-	looks = 1 << 10
+	// looks is how often a worker without work looks for some before it sleeps, for some tens of microseconds in all: to
+	// be woken takes as long as a small product, and the next launch follows at once, or after one that is too small to be
+	// shared. It pauses in between, since a thread that waits takes units from another on the same core.
+	looks, pauses = 1 << 10, 4
 )
+
+// closed is more than there are helpers.
+const closed = 1 << 30
 
 // pool runs one job at a time; the caller of do works too, helped by one goroutine for each further worker.
 // do may be called by one goroutine at a time.
+//
+// A helper joins a job when it comes to run, and the caller waits for those that have joined: one that sleeps, or whose
+// processor is taken by another program, delays no small job.
 type pool struct {
 	wake []chan struct{} // one per helper
-	done chan struct{}   // the last helper of a job says so
+	done chan struct{}   // the last helper of a closed job says so
 
 	// The job: fn over 0…n-1.
 	fn       func(lo, hi int64)
 	n, chunk int64
 	stop     <-chan struct{} // closed when the job is not wanted any more; nil: never
 	next     atomic.Int64    // first item nobody has taken
-	busy     atomic.Int32    // helpers at work
+	busy     atomic.Int32    // helpers at work, plus closed where no more may join
 	failure  atomic.Pointer[error]
 }
 
 func (p *pool) start(workers int) {
 	p.done = make(chan struct{}, 1)
+	p.busy.Store(closed)
 	for range workers - 1 {
 		c := make(chan struct{}, 1)
 		p.wake = append(p.wake, c)
@@ -49,9 +57,25 @@ func (p *pool) end() {
 
 func (p *pool) help(wake chan struct{}) {
 	for await(wake) {
+		if !p.join() {
+			continue
+		}
 		p.work()
-		if p.busy.Add(-1) == 0 {
+		if p.busy.Add(-1) == closed {
 			p.done <- struct{}{}
+		}
+	}
+}
+
+// join makes its caller one of the job's helpers, and returns false if there is no job that takes any.
+func (p *pool) join() bool {
+	for {
+		busy := p.busy.Load()
+		if busy >= closed {
+			return false
+		}
+		if p.busy.CompareAndSwap(busy, busy+1) {
+			return true
 		}
 	}
 }
@@ -63,6 +87,7 @@ func await(c <-chan struct{}) bool {
 		case _, ok := <-c:
 			return ok
 		default:
+			pause(pauses)
 		}
 	}
 	_, ok := <-c
@@ -75,13 +100,15 @@ func (p *pool) do(stop <-chan struct{}, n int64, fn func(lo, hi int64)) error {
 	p.fn, p.n, p.stop = fn, n, stop
 	p.chunk = max(1, n/int64(chunksPerWorker*p.workers()))
 	p.next.Store(0)
-	helpers := int(min(int64(len(p.wake)), (n-1)/p.chunk))
-	p.busy.Store(int32(helpers))
-	for _, c := range p.wake[:helpers] {
-		c <- struct{}{}
+	p.busy.Store(0)
+	for _, c := range p.wake[:min(int64(len(p.wake)), (n-1)/p.chunk)] {
+		select {
+		case c <- struct{}{}:
+		default: // it has not come to run since an earlier job, and joins this one when it does
+		}
 	}
 	p.work()
-	if helpers > 0 {
+	if p.busy.Add(closed) > closed {
 		await(p.done)
 	}
 	p.fn, p.stop = nil, nil

@@ -10,9 +10,12 @@
 // depends only on the matrix, the problem and the kind of device.
 //
 // On GPUs `across` × `along` neighbouring lanes compute an item. `across` lanes next to each other form a lane group
-// and have the columns of a tile, 16 bytes of a row of B each (in f64 on CUDA 16 or 32). The `along` lane groups take
-// the item's entries in turn, four at a time, and their sums are added at the end. With many columns a warp's lanes are
-// spread across the columns, with few along the entries.
+// and have the columns of a tile, 16 bytes of a row of B each (in f32 and f64 on CUDA 16 or 32). The `along` lane
+// groups take the item's entries in turn, four at a time, and their sums are added at the end. With many columns a
+// warp's lanes are spread across the columns, with few along the entries.
+//
+// A matrix with many entries in long rows, and most rows short, has its segments listed by their first columns. On CUDA
+// from compute capability 9.0 on, a kernel of its own multiplies it in f32 (skewed.go).
 //
 // For a large A in f32 or f64 and a B of at most four columns, CUDA from compute capability 9.0 on has kernels that
 // read A in chunks, as a stream (stream.go). They also read a B without padding between its rows.
@@ -27,6 +30,7 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -55,7 +59,7 @@ type params struct {
 	warps         uint32 // rows for a warp each
 	items         uint32 // of this phase: segments and rows, or heavy rows
 	width         uint32 // of the grid in x
-	per           uint32 // items of one workgroup
+	per           uint32 // items of one workgroup; in phase 1 of skewedRows the items of a workgroup each, which are first
 	longest       uint32 // rows with more entries are heavy
 	across        uint32 // lanes, a power of two; on the CPU vectors of eight columns
 	along         uint32 // a power of two; on the CPU, how many entries ahead rows of B are prefetched
@@ -113,7 +117,13 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	split, heavy := spec.SplitRows(begins, longest)
 	switch x := packingOf(v); {
 	case x.warps:
-		split, heavy = spec.ShareRows(begins, spec.WarpLimits(of.Rows, of.NNZ))
+		limits, skewed := spec.WarpLimits(of.Rows, of.NNZ), of.Segments >= skewedLeast
+		if skewed {
+			limits.Most = skewedMost
+		}
+		if split, heavy = spec.ShareRows(begins, limits); skewed {
+			sortSegments(&split, heavy, colidx)
+		}
 	case x.teams:
 		split, heavy = spec.ShareRows(begins, spec.TeamLimits(of.Rows, of.NNZ))
 	}
@@ -157,6 +167,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if v.Kind == streamKind {
 		return launchStream(v, split, p)
 	}
+	if v.Kind == skewedKind {
+		return launchSkewed(v, split, p)
+	}
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(split.Slots)*int64(ldp)*int64(v.Sums().Size()))}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
@@ -164,7 +177,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	first := pickShape(v, e, p)
 	segments, warps := split.Segments, split.Warps+split.Middle
-	if first.across == lanes {
+	if first.across == mostAcross(v) {
 		segments, warps = segments+split.Middle, split.Warps
 	}
 	phase := func(number uint32, teams, items int64, s shape) error {
@@ -212,9 +225,9 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(v, e, p)
 	}
-	vec := columns(v)
+	vec, most := columns(v), mostAcross(v)
 	across := 1
-	for across < lanes && across*vec < p.N {
+	for across < most && across*vec < p.N {
 		across *= 2
 	}
 	split := e.Format.(spec.Split)
@@ -228,7 +241,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 		return across >= 8 && warps()*across*along > 2*waveLanes*max(1, p.Caps.Units)
 	}
 	along := 1
-	for along < lanes/across && along*8 <= split.Average && !(v.Code == backend.CodePTX && fills(across, 2*along)) {
+	for along < most/across && along*8 <= split.Average && !(v.Code == backend.CodePTX && fills(across, 2*along)) {
 		along *= 2
 	}
 	if v.Code == backend.CodePTX && split.Scattered > 0.9 {
@@ -268,6 +281,14 @@ const waveLanes = 1024
 
 // lanes is the most lanes that compute an item: a warp.
 const lanes = 32
+
+// mostAcross is the most of them that a row of B is divided among.
+func mostAcross(v *spec.Variant) int {
+	if v.Kind == wideKind && v.In == dtype.F32 {
+		return lanes / 2 // 128 columns
+	}
+	return lanes
+}
 
 func gpuShape(v *spec.Variant, across, along int) shape {
 	return shape{

@@ -15,6 +15,11 @@ var (
 		Summary: "as rows, without entries loaded ahead, so that half as many warps more run at the same time",
 		When:    "Products whose rows do not all run at the same time, on compute capability 9.0.",
 	}
+	skewedKind = &spec.Kind{
+		Name:    "skewed-rows",
+		Summary: "as rows; row segments in order of their columns, a warp each, so that they share rows of B in the L2 cache; a lane group computes several short rows, loading entries a row ahead",
+		When:    "Large matrices with millions of entries in long rows and most rows short, on compute capability 9.0.",
+	}
 	wholeKind = &spec.Kind{
 		Name:    "whole-rows",
 		Summary: "as rows, without code for segments of long rows",
@@ -22,8 +27,8 @@ var (
 	}
 	wideKind = &spec.Kind{
 		Name:    "wide-rows",
-		Summary: "as rows, each lane holding four columns of f64",
-		When:    "Products in f64 with more than 64 columns on CUDA.",
+		Summary: "as rows, each lane holding 32 bytes of a row of B",
+		When:    "Products in f32 and f64 with more than 64 columns on CUDA, in f32 on compute capability 9.0.",
 	}
 	streamKind = &spec.Kind{
 		Name:    "stream",

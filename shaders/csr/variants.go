@@ -4,6 +4,7 @@ package csr
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -20,7 +21,7 @@ func variants() []*spec.Variant {
 		out := []dtype.Type{dtype.F16, dtype.BF16}
 		elem := map[string]string{"ELEM": include.Define(t)}
 		vs = append(vs,
-			rows90("cuda90_", t, rowsKind), many[t],
+			rows90("cuda90_", t, rowsKind, "kernel.cu"), many[t],
 			packing{}.sized(spec.PTX("cuda_"+t.String(), spec.Variant{
 				In: t, Entry: "csr", Local: spec.Line(local), Out: out, Unit: spec.Unit{Defines: elem},
 			}), rowsKind, 0),
@@ -32,7 +33,7 @@ func variants() []*spec.Variant {
 			}), rowsKind, 0),
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
-	return append(append(vs, doubles()...), streams...)
+	return slices.Concat(vs, []*spec.Variant{skewedRows, wide[dtype.F32]}, doubles(), streams)
 }
 
 // many has the variants for products with many warps, by element type.
@@ -41,17 +42,23 @@ var many = map[dtype.Type]*spec.Variant{
 }
 
 func manyVariant(t dtype.Type) *spec.Variant {
-	return rows90("cuda90_many_", t, manyKind, spec.Define("BLOCKS", 12))
+	return rows90("cuda90_many_", t, manyKind, "kernel.cu", spec.Define("BLOCKS", 12))
 }
 
-// rows90 returns a variant of kernel.cu from compute capability 9.0 on.
-func rows90(prefix string, t dtype.Type, kind *spec.Kind, consts ...spec.Const) *spec.Variant {
+// wide has the variants whose lanes have twice the columns, by element type.
+var wide = map[dtype.Type]*spec.Variant{
+	dtype.F32: rows90("cuda90_wide_", dtype.F32, wideKind, "kernel.cu", spec.Define("BLOCKS", 8),
+		spec.Define("CHUNKS", 2)),
+}
+
+// rows90 returns a variant of a source from compute capability 9.0 on.
+func rows90(prefix string, t dtype.Type, kind *spec.Kind, source string, consts ...spec.Const) *spec.Variant {
 	return packing{teams: true, warps: true, chunks: t == dtype.F32}.sized(spec.PTX(prefix+t.String(), spec.Variant{
 		In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true,
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Consts: append([]spec.Const{spec.Define("TEAMS", 1), spec.Define("MIDDLE", 1),
 			spec.Define("STREAM", spec.Flag(t == dtype.F32))}, consts...),
-		Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
+		Unit: spec.Unit{Source: source, Defines: map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}},
 	}), kind, 0)
 }
 
@@ -133,11 +140,15 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 		return x
 	}
 	switch {
+	case v.Kind == rowsKind && takesSkewed(v, e, p):
+		return skewedRows
 	case v.Code == backend.CodeSPIRV:
 		if e.Format.(spec.Split).Segments > 0 {
 			return vulkanTeams[v.In]
 		}
 		return vulkanRows[v.In]
+	case v.Kind == rowsKind && packingOf(v).warps && wide[v.In] != nil && pickShape(v, e, p).across == lanes:
+		return wide[v.In]
 	case v.Kind == rowsKind && packingOf(v).warps && many[v.In] != nil && takesMany(v, e, p):
 		return many[v.In]
 	case p.N <= 64:

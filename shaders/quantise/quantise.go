@@ -170,6 +170,7 @@ type Layout struct {
 	// Fragments: digits of 8 bits are in the order of fragments.
 	Fragments bool
 	Ranges    bool // there are ranges alone
+	None      bool // there is nothing
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -208,6 +209,9 @@ func NewRanges(k, n int, p rfx.P) Layout {
 	return Layout{K: k, N: n, LD: (n + 7) &^ 7, P: p, Ranges: true}
 }
 
+// NewNone is NewLayout for kernels that quantise B themselves.
+func NewNone(k, n int, p rfx.P) Layout { return Layout{K: k, N: n, LD: (n + 7) &^ 7, P: p, None: true} }
+
 // NewPlanes is NewLayout for bytes in planes: residues modulo the first of rfx.Moduli, or digits.
 func NewPlanes(k, n int, p rfx.P, planes int, digits bool) Layout {
 	l := NewLayout(k, n, p)
@@ -227,7 +231,7 @@ func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 // Row returns the words of a row; of fragments and residues, those that its elements take.
 func (l Layout) Row() int {
 	switch {
-	case l.Ranges:
+	case l.Ranges, l.None:
 		return 0
 	case l.Planes > 0:
 		return l.LD / 4 * l.Planes
@@ -251,13 +255,21 @@ func (l Layout) rows() int {
 }
 
 // Bytes returns the size of the result, at least 16.
-func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.rows())*int64(l.Row()))) }
+func (l Layout) Bytes() int64 {
+	if l.None {
+		return 16
+	}
+	return max(16, 4*(int64(l.First())+int64(l.rows())*int64(l.Row())))
+}
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
 // apart, a multiple of 8. Columns past N may hold anything.
 func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, error) {
 	if err := check(v, l, t, ldb); err != nil {
 		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
+	}
+	if l.None {
+		return spec.Launch{}, nil
 	}
 	if l.Planes > 0 && v.Code == backend.CodePTX {
 		return spec.Launch{Passes: []spec.Pass{l.planes(residues, residuesCTAs, t, ldb)}}, nil
@@ -391,7 +403,7 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 	}
 	switch {
 	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFragments(l.K, l.N, l.P) &&
-		l != NewRanges(l.K, l.N, l.P) &&
+		l != NewRanges(l.K, l.N, l.P) && l != NewNone(l.K, l.N, l.P) &&
 		(l.Planes <= 0 || l.Planes > most || l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
 	case l.Planes > 0 && l.Digits && l.Planes != l.P.Bytes():

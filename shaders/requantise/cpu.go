@@ -21,7 +21,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 			for e := rows[2*i]; e < rows[2*i+2]; e++ {
 				r = r.Join(rfx.RangeOf(host.Element(args[0], int(e), p.elem)))
 			}
-			rows[2*i+1] = uint32(r)
+			rows[2*i+1] = rows[2*i+1]&uint32(rfx.Mark) | uint32(r)
 		}
 		return
 	}
@@ -31,7 +31,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		row := -1
 		for k := range q {
 			e := 4*four + uint32(k)
-			if p.tile > 0 && p.tile != strips {
+			if p.tile > 0 && p.tile < pairs {
 				e = slots[e] - 1
 			}
 			if e >= p.n {
@@ -44,7 +44,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 				q[k] = rfx.Quantise(x, rfx.P(p.bits).L(rfx.Range(rows[2*row+1]).E()))
 			}
 		}
-		if p.tile == strips {
+		if p.tile >= pairs {
 			for k, x := range q[:min(4, p.n-4*four)] {
 				p.scatter(args[3], slots[4*int(four)+k], x)
 			}
@@ -54,12 +54,15 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	}
 }
 
-// scatter writes an entry's digits in a strip, from a byte on.
+// scatter writes an entry's digits in a strip or a pair, from a byte on.
 func (p *params) scatter(ints []byte, at uint32, q int64) {
 	q = (q + 0x808080808080) ^ 0x808080808080 // balanced digits, in bytes
 	for i := range rfx.P(p.bits).Bytes() {
 		ints[at] = byte(q >> (8 * i))
-		if at++; at%4 == 0 {
+		switch at++; {
+		case p.tile == pairs:
+			at++
+		case at%4 == 0:
 			at += rfx.StripUnit - 4
 		}
 	}

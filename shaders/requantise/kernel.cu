@@ -8,6 +8,7 @@
 #include "entries.cuh"
 
 #define STRIPS 0xffffffffu // the parameter tile for strips, see requantise.go
+#define PAIRS 0xfffffffeu // for pairs
 
 extern "C" __global__ void __launch_bounds__(128)
     requantise(const void *__restrict__ values, const u32 *__restrict__ slots, u32 *rows, u32 *ints, const Params p) {
@@ -36,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int k = 0; k < 4; k++) {
         q[k] = 0;
         u32 e = 4 * four + k;
-        if (p.tile > 0 && p.tile != STRIPS) e = slots[e] - 1;
+        if (p.tile > 0 && p.tile < PAIRS) e = slots[e] - 1;
         if (e >= p.n) continue;
         if (e >= end || e < rows[2 * (size_t)row]) {
             row = row_of(rows, e, p.count);
@@ -44,7 +45,8 @@ extern "C" __global__ void __launch_bounds__(128)
         }
         q[k] = quantise(load(values, e, p.elem), unit(rows[2 * (size_t)row + 1], p.bits));
     }
-    if (p.tile == STRIPS) { // balanced digits of 8 bits from a byte on, words 128 bytes apart: see rfx.Strips
+    // Balanced digits of 8 bits from a byte on: in words 128 bytes apart (rfx.Strips), or two bytes apart (rfx.Pairs).
+    if (p.tile >= PAIRS) {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             if (4 * four + k >= p.n) return;
@@ -53,7 +55,8 @@ extern "C" __global__ void __launch_bounds__(128)
             u32 at = slots[4 * four + k];
             for (u32 j = 0; j < (p.bits + 1) / 8; j++, d >>= 8) {
                 ((unsigned char *)ints)[at++] = (unsigned char)d;
-                if (at % 4 == 0) at += 124;
+                if (p.tile == PAIRS) at++;
+                else if (at % 4 == 0) at += 124;
             }
         }
         return;

@@ -22,9 +22,9 @@ import (
 var files embed.FS
 
 // Program is the table of the kernel. It has no Encode; see Launch. slots has the entry of each digit of panels, plus
-// 1, 0 where there is none; for strips where each entry's digits begin; for planes of two of every four columns
-// rfx.Sparse24's places; it is not read for rows. rows has first entry and range of each row, then the number of
-// entries.
+// 1, 0 where there is none; for strips and pairs where each entry's digits begin; for planes of two of every four
+// columns rfx.Sparse24's places; it is not read for rows. rows has first entry and range of each row, then the number
+// of entries.
 var Program = &spec.Program{
 	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"),
 	Params: spec.Params[params](), Files: files,
@@ -59,7 +59,8 @@ type params struct {
 	n     uint32 // entries
 	elem  uint32 // type of values: 0 f32, 1 f16, 2 bf16
 	bits  uint32 // p
-	// Fours of a digit of a tile of panels; 0: integers in the order of the entries; strips: of strips. In planes.cu the
+	// Fours of a digit of a tile of panels; 0: integers in the order of the entries; strips: of strips; pairs: of
+	// pairs. In planes.cu the
 	// word of rows at which a remainder's entries begin, 0 where every element has its place.
 	tile  uint32
 	fours uint32 // of entries or slots
@@ -73,8 +74,11 @@ type params struct {
 
 const local = 128
 
-// strips is the parameter tile for strips. Only CUDA and the CPU have them.
-const strips = math.MaxUint32
+// strips and pairs are the parameter tile for these. Only CUDA and the CPU have them.
+const (
+	strips = math.MaxUint32
+	pairs  = strips - 1
+)
 
 // Op is a matrix whose values are new.
 type Op struct {
@@ -84,6 +88,7 @@ type Op struct {
 	V         int   // rows of a panel; 0: integers in the order of the entries
 	Slots     int64 // of panels, in all
 	Strips    bool  // slots has the byte of each entry's first digit: see rfx.Strips.Places
+	Pairs     bool  // likewise: see rfx.PairPlaces
 	Planes    Planes
 }
 
@@ -104,8 +109,8 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	case op.P.Check() != nil || op.V > 0 && op.P == rfx.P47 || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 &&
 		op.Slots%int64(rfx.Tile*op.V) != 0:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: not possible: %+v", op)
-	case op.Strips && v.Code != backend.CodePTX && v.Code != backend.CodeGo:
-		return spec.Launch{}, fmt.Errorf("kernel requantise: strips on a device that runs %v: %w", v.Code,
+	case (op.Strips || op.Pairs) && v.Code != backend.CodePTX && v.Code != backend.CodeGo:
+		return spec.Launch{}, fmt.Errorf("kernel requantise: strips or pairs on a device that runs %v: %w", v.Code,
 			backend.ErrUnsupported)
 	case op.Planes.Count > 0 && planesOf(v.Code) == nil:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: bytes in planes on a device that runs %v: %w", v.Code,
@@ -121,6 +126,8 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		p.fours = uint32(op.Slots / 4)
 	case op.Strips:
 		p.tile = strips
+	case op.Pairs:
+		p.tile = pairs
 	case op.Planes.Count > 0:
 		p.fours = uint32(op.NNZ) // an entry to an invocation
 		p.tile = op.Planes.Remainder

@@ -101,15 +101,15 @@ func test(t *testing.T, dev backend.Device, v, of *spec.Variant, typ dtype.Type,
 		t.Fatal(err)
 	}
 	f := was.Format.(rfx.Split)
-	inStrips := of.Const("RING") > 0
-	if inStrips && v.Code != backend.CodePTX && v.Code != backend.CodeGo {
-		_, err := requantise.Launch(v, requantise.Op{P: p.P23, Type: typ, Strips: true})
+	inStrips, inPairs := of.Const("RING") > 0, of.Const("STAGE") > 0
+	if (inStrips || inPairs) && v.Code != backend.CodePTX && v.Code != backend.CodeGo {
+		_, err := requantise.Launch(v, requantise.Op{P: p.P23, Type: typ, Strips: inStrips, Pairs: inPairs})
 		shadertest.Refused(t, of.Name, err, true)
 		return
 	}
 	l, err := requantise.Launch(v, requantise.Op{
-		Strips: inStrips,
-		Rows:   int64(m.Rows), NNZ: a.NNZ(), Type: typ, P: p.P(of.Const("BITS")), V: int(of.Const("V")),
+		Strips: inStrips, Pairs: inPairs,
+		Rows: int64(m.Rows), NNZ: a.NNZ(), Type: typ, P: p.P(of.Const("BITS")), V: int(of.Const("V")),
 		Slots: int64(len(slots)),
 		Planes: requantise.Planes{Count: f.Planes, Cols: m.Cols, Columns: f.Columns, Weights: f.Weights,
 			Remainder: f.RemainderEntries(m.Rows)},

@@ -4,7 +4,6 @@ package rfx
 
 import (
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
@@ -125,12 +124,12 @@ func (g *job) segment(i int) {
 // multiply does rows. Those in one chunk are computed many at a time.
 func (g *job) multiply(row, last int) {
 	most, longest, panels := mostTerms(g.p), int(g.longest), g.panels()
-	for row < last {
+	for row = g.pushRows(row, last, panels); row < last; row = g.pushRows(row+1, last, panels) {
 		begin, end := int(g.words[2*row]), int(g.words[2*row+2])
 		n := end - begin
 		switch {
 		case n > longest: // done in segments
-		case panels && row+simd.PanelRows <= last && int(g.words[2*row+4])-end == n && g.isPanel(row):
+		case panels && row+simd.PanelRows <= last && g.isPanel(row):
 			g.flush()
 			g.addPanel(row, begin, n)
 			row += simd.PanelRows - 1
@@ -147,25 +146,50 @@ func (g *job) multiply(row, last int) {
 			g.scale(g.run.n, row)
 			g.push(begin, n)
 		}
-		row++
 	}
 	g.flush()
 }
 
-// panels reports whether rows with the same columns are worth being computed as a panel, which reads rows of B once for
-// all: one vector of columns is not.
-func (g *job) panels() bool { return (g.p == rfx.P23 || g.p == rfx.P31) && g.w > simd.Width }
+// pushRows pushes the rows from row on that fit behind those in the run, up to the first that does not or that multiply
+// has to look at, which it returns. It does in one loop what multiply does for a row, since most rows are short.
+func (g *job) pushRows(row, last int, panels bool) int {
+	r := &g.run
+	if r.n == 0 || row >= last || r.begin+r.entries() != int(g.words[2*row]) {
+		return row
+	}
+	words, n, entries := g.words[2*row:2*last+1], r.n, r.starts[r.n]
+	most, marked := uint32(min(mostTerms(g.p), int(g.longest))), rfx.Range(0)
+	if panels {
+		marked = rfx.Mark
+	}
+	var all rfx.Range
+	for ; len(words) > 2 && n < r.most; words = words[2:] {
+		of, count := rfx.Range(words[1]), words[2]-words[0]
+		if of&marked != 0 || count > most || entries+count > runEntries {
+			break
+		}
+		all |= of
+		g.scales[n] = power(g.p.L(of.E()))
+		entries += count
+		n++
+		r.starts[n] = entries
+	}
+	row += n - r.n
+	r.n, g.wild = n, g.wild || all.NonFinite()
+	return row
+}
+
+// panels reports whether rows with the same columns are computed as a panel, which reads rows of B once for all.
+func (g *job) panels() bool { return g.p == rfx.P23 || g.p == rfx.P31 }
 
 // isPanel reports whether a row and those behind it have the same columns.
 func (g *job) isPanel(row int) bool {
-	cols := g.colidx[g.words[2*row]:g.words[2*row+2]]
-	for r := row + 1; r < row+simd.PanelRows; r++ {
-		begin, end := g.words[2*r], g.words[2*r+2]
-		if int(end-begin) != len(cols) || !slices.Equal(cols, g.colidx[begin:end]) {
+	for r := row; r < row+simd.PanelRows-1; r++ {
+		if rfx.Range(g.words[2*r+1])&rfx.Mark == 0 {
 			return false
 		}
 	}
-	return len(cols) > 0
+	return g.words[2*row] < g.words[2*row+2]
 }
 
 // addPanel does the panel whose first row is row, each of n entries.

@@ -18,6 +18,8 @@ func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) 
 		return pack(a, v, longest), nil
 	case InStrips:
 		return packStrips(a, v)
+	case InPairs:
+		return packPairs(a, v)
 	case Residues, Digits:
 		return packResidues(a, v)
 	case SparseResidues:

@@ -3,6 +3,8 @@
 package rfx
 
 import (
+	"slices"
+
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
@@ -11,7 +13,8 @@ import (
 
 // pack encodes a; rows of more than longest entries are divided into segments. The words of the array rows are
 //
-//	rows     2 words of each: its first entry and its range; then the number of entries and 0
+//	rows     2 words of each: its first entry and its range; then the number of entries and 0. On the CPU a range has
+//	         rfx.Mark if the next row has the same columns
 //	segments 2 words of each: its first entry and last + 1; for variants with teams 4 words: the row too, and the
 //	         segment's row of part, spec.NoSlot if it is a whole row; then likewise the rows of middle length
 //	sums     3 words of each row in segments: itself, its first row of part and last + 1
@@ -22,6 +25,9 @@ import (
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) *spec.Packed {
 	p, ranges := PrecisionOf(v), rfx.Rows(a)
 	rows := rowWords(a.RowPtr, ranges)
+	if v.Code == backend.CodeGo {
+		markRows(rows, a)
+	}
 	split, heavy := spec.SplitRows(a.RowPtr, longest)
 	if hasTeams(v) {
 		l := spec.WarpLimits(a.Rows, a.NNZ())
@@ -58,6 +64,16 @@ func rowWords(rowptr []int64, ranges []rfx.Range) []uint32 {
 		}
 	}
 	return words
+}
+
+// markRows marks the rows of a whose next one has the same columns.
+func markRows[T formats.Value](words []uint32, a *formats.CSR[T]) {
+	row := func(i int) []int32 { return a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] }
+	for i := range max(0, a.Rows-1) {
+		if slices.Equal(row(i), row(i+1)) {
+			words[2*i+1] |= uint32(rfx.Mark)
+		}
+	}
 }
 
 // appendColumns appends the entries' columns to the words of the array rows, from a multiple of four words on, and

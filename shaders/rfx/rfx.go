@@ -13,6 +13,7 @@
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
 //	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
 //	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
+//	                (CUDA 9.0; pairs, every p) likewise, of two of every four columns: see pairs.go;
 //	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go;
 //	                (Vulkan; dense, every p) as strips: see few.go
 //	dot products    (WebGPU with packed_4x8_integer_dot_product; dense, every p) as residues on CUDA
@@ -80,7 +81,7 @@ var Format = &spec.Format{
 type params struct {
 	n        uint32
 	ldb, ldc uint32
-	ldq      uint32 // of q; with strips the blocks of A's columns
+	ldq      uint32 // of q; with strips the blocks of A's columns; with B in shared memory its rows
 	first    uint32 // word of q's rows; in combine.cu of the remainder
 	// word of rows' segments: see pack and packPanels; of strips' segments: see packStrips
 	heavy       uint32
@@ -121,8 +122,8 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byResidues(), bySparseResidues(), byCoopResidues(),
-	byDotResidues(), byDigits())
+var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byPairs(), byResidues(),
+	bySparseResidues(), byCoopResidues(), byDotResidues(), byDigits())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -162,8 +163,9 @@ type Kind int
 // The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
 // residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
-// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32; digits of
-// all elements, for cooperative matrices and few columns.
+// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32; strips of
+// pairs of entries, for sparse matrix instructions and few columns; panels of neighbouring rows whose kernels have B in
+// shared memory; digits of all elements, for cooperative matrices and few columns.
 const (
 	Rows Kind = iota
 	Panels
@@ -172,6 +174,8 @@ const (
 	Residues
 	SparseResidues
 	Direct
+	InPairs
+	Stationary
 	Digits
 )
 
@@ -181,13 +185,14 @@ func (k Kind) ByRows() bool { return k == Rows || k == Direct }
 // InPlanes tells whether a kind has bytes of every element, or of two of every four columns.
 func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues || k == Digits }
 
-// kindFormats are the formats that the kinds have their rows or panels from; for strips, the one that fast mode has for
-// few columns; for residues, those that it has for many.
+// kindFormats are the formats that the kinds have their rows or panels from; for strips and pairs, the one that fast
+// mode has for few columns; for residues, those that it has for many.
 var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
-	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr", "dense"}
+	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr",
+	new(lanestream.Matrix[float32]).Format(), new(cvse.Matrix[float32]).Format(), "dense"}
 
 var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues",
-	"rows with B as it is", "digits"}
+	"rows with B as it is", "pairs", "panels with B in shared memory", "digits"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -211,8 +216,12 @@ func kind(v *spec.Variant) Kind {
 		return Direct
 	case panelsKind:
 		return Panels
+	case stationaryKind:
+		return Stationary
 	case stripsKind:
 		return InStrips
+	case pairsKind:
+		return InPairs
 	case residuesKind:
 		return Residues
 	case sparseResiduesKind:
@@ -238,7 +247,8 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 }
 
 // Split says for what a matrix is encoded, and how its rows or panels are shared out: the Format of matrices that this
-// kernel encodes. Of panels, Longest counts vectors, and a segment of one counts V times, once for each row.
+// kernel encodes. Of panels, Longest counts vectors, 0 where none is in segments, and a segment of one counts V times,
+// once for each row.
 type Split struct {
 	spec.Split
 	P      rfx.P
@@ -246,6 +256,7 @@ type Split struct {
 	V      int    // rows of a panel; 0: there are none
 	Items  uint32 // panels and segments of panels
 	Strips Strips
+	Pairs  Strips
 	// Columns is the word of the array rows at which the entries' columns begin, Table that of rfx.Residues.Table, Weights
 	// that of rfx.Residues.DigitWeights.
 	Columns, Table, Weights uint32
@@ -282,6 +293,8 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 		return pack(a, v, longestRow(a.Rows, a.NNZ(), v)), nil
 	case InStrips:
 		return packStrips(a, v)
+	case InPairs:
+		return packPairs(a, v)
 	case Residues, Digits:
 		return packResidues(a, v)
 	case SparseResidues:
@@ -297,7 +310,9 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 		return quantise.NewLayout(k, n, p)
 	case Direct:
 		return quantise.NewRanges(k, n, p)
-	case InStrips:
+	case Stationary:
+		return quantise.NewNone(k, n, p)
+	case InStrips, InPairs:
 		return quantise.NewFragments(k, n, p)
 	case Residues, SparseResidues, Digits:
 		return quantise.NewPlanes(k, n, p, planesOf(k, v), inDigits(v))
@@ -314,8 +329,12 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	switch {
+	case kind(v) == Stationary:
+		return launchStationary(v, e, p, q)
 	case m.Strips.Blocks > 0:
 		return launchStrips(v, e, p, q)
+	case m.Pairs.Blocks > 0:
+		return launchPairs(v, e, p, q)
 	case kind(v) == Digits:
 		return launchDigits(v, e, p, q)
 	case m.Planes > 0:
@@ -383,8 +402,10 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v).InPlanes() != (m.Planes > 0) ||
 		kind(v) == SparseResidues != (m.Remainder > 0) || kind(v) == Digits != m.Digits:
 		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
-	case (kind(v) == InStrips) != (m.Strips.Blocks > 0):
-		return fmt.Errorf("a matrix in segments of %d blocks of strips", m.Strips.Blocks)
+	case m.V > 0 && (kind(v) == Stationary) != (m.Longest == 0):
+		return fmt.Errorf("a matrix in panels with segments of %d vectors", m.Longest)
+	case (kind(v) == InStrips) != (m.Strips.Blocks > 0) || (kind(v) == InPairs) != (m.Pairs.Blocks > 0):
+		return fmt.Errorf("a matrix in segments of %d blocks of strips, %d of pairs", m.Strips.Blocks, m.Pairs.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:

@@ -198,6 +198,13 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
+	one := make("one multiprocessor", 2500, 9, specials, normal, ragged(r, 330, 2500)...)
+	one.units = 1
+	ps = append(ps, one)
+	for name, v := range map[string]values{"longest strips of the largest numbers": same,
+		"longest strips of low halves": lowHalves} { // sums of a strip's digits stay in 32 bits
+		ps = append(ps, make(name, kernel.MostStripColumns, 3, v, same, slices.Repeat([]int{kernel.MostStripColumns}, 18)...))
+	}
 	ps = append(ps, panelProblems(make)...)
 	return append(append(ps, scaled, negated, added, folded, units, segments, long, longMixed),
 		epilogues(ps, scaled, segments)...)
@@ -322,10 +329,17 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
 			continue
 		}
-		if (v.Const("RING") > 0 || v.Unit.Source == "few.comp") && q.a.Cols > kernel.MostStripColumns {
+		if (v.Const("RING")+v.Const("STAGE") > 0 || v.Unit.Source == "few.comp") && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
 			continue
+		}
+		if v.Kind.Name == "stationary" {
+			if err := kernel.FitsStationary(v, q.a.Cols, formats.TypeOf[T]()); err != nil {
+				_, got := kernel.Format.Encode(formats.Convert[T](q.a), v)
+				shadertest.Refused(t, v.Name, got, true)
+				continue
+			}
 		}
 		runVariant[T](t, dev, q, v, want)
 	}
@@ -466,11 +480,18 @@ func TestEncode(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	a := matrix(r, 600, normal, 0, 600, 1)
 	for _, v := range kernel.Format.Variants {
+		p, typ, second := rfx.P(v.Const("BITS")), dtype.F32, rfx.Rows(a)[1]
+		stationary := v.Kind.Name == "stationary"
 		e, err := kernel.Format.Encode(a, v)
+		if stationary && p >= rfx.P31 {
+			shadertest.Refused(t, v.Name+" with a B of f32", err, true)
+			x := formats.Convert[half.F16](a)
+			typ, second = dtype.F16, rfx.Rows(x)[1]
+			e, err = kernel.Format.Encode(x, v)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Split)
 		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Segments: 3,
 			Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
@@ -482,6 +503,9 @@ func TestEncode(t *testing.T) {
 				Columns: uint32(621+rows+3) &^ 3}
 			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())
 		}
+		if stationary { // no panel is in segments
+			want.Type, want.Longest = typ, 0
+		}
 		if v.Const("TEAMS") > 0 { // segments have four words
 			want.Columns = 24
 		}
@@ -492,6 +516,11 @@ func TestEncode(t *testing.T) {
 			if p == rfx.P47 { // segments of two blocks are too large
 				want.Columns, want.Strips = 20, kernel.Strips{Blocks: 1, Segments: 10, Largest: 128 * (1 + 24)}
 			}
+		}
+		if v.Const("STAGE") > 0 { // ten blocks, each followed by one for the last two of every four entries
+			want = kernel.Split{P: p, Type: dtype.F32, Columns: 16,
+				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*((2*p.Bytes()+3)&^3)+15) &^ 15}}
+			macs, bytes = 20*16*32, 3*16+20*192+301*((2*p.Bytes()+3)&^3)
 		}
 		if few := v.Unit.Source == "few.comp"; few || v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
@@ -518,7 +547,7 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %+v", v.Name, e.Stats)
 		}
 		rows := backend.View[uint32](e.Arrays[0].Data)
-		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != rfx.Rows(a)[1] {
+		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != second {
 			t.Errorf("%s: rows are %v", v.Name, rows)
 		}
 		if m.Columns%4 != 0 || !slices.Equal(backend.View[int32](backend.Bytes(rows))[m.Columns:][:601], a.ColIdx) {
@@ -529,6 +558,29 @@ func TestEncode(t *testing.T) {
 	a.ColIdx[5] = 600
 	if _, err := kernel.Format.Encode(a, v); err == nil {
 		t.Error("a column outside the matrix is accepted")
+	}
+}
+
+// Ranges of rows are marked where the next row has the same columns, on the CPU alone.
+func TestMarks(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 5, Cols: 3, RowPtr: []int64{0, 2, 4, 6, 7, 8},
+		ColIdx: []int32{0, 1, 0, 1, 0, 2, 1, 1}, Val: []float32{1, 2, 3, 4, 5, 6, 7, 8}}
+	for _, v := range kernel.Format.Variants {
+		if v.Const("V") > 0 || v.Const("RING") > 0 || v.Before != nil { // no rows
+			continue
+		}
+		e, err := kernel.Format.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rfx.Rows(a) {
+			if (i == 0 || i == 3) && v.Code == backend.CodeGo {
+				r |= rfx.Mark
+			}
+			if got := rfx.Range(backend.View[uint32](e.Arrays[0].Data)[2*i+1]); got != r {
+				t.Errorf("%s: row %d has range %#x, want %#x", v.Name, i, uint32(got), uint32(r))
+			}
+		}
 	}
 }
 
@@ -563,6 +615,18 @@ func TestLaunchRefuses(t *testing.T) {
 			}
 			if _, err := kernel.Format.Launch(other, e, good); err == nil {
 				t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
+			}
+		}
+		if v.Kind.Name == "stationary" {
+			j := slices.IndexFunc(kernel.Format.Variants, func(x *spec.Variant) bool {
+				return x.Kind.Name == "panels" && x.Code == backend.CodePTX && x.Const("BITS") == v.Const("BITS")
+			})
+			if j < 0 {
+				continue // at p = 47
+			}
+			panels := kernel.Format.Variants[j]
+			if _, err := kernel.Format.Launch(panels, e, good); err == nil {
+				t.Errorf("%s takes a matrix encoded for %s", panels.Name, v.Name)
 			}
 		}
 	}

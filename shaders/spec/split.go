@@ -19,6 +19,10 @@ type Split struct {
 	Items    int    // rows and segments of the whole matrix
 	Lead     int    // slots before the first entry's, see Extent.Offset
 	Chunks   Chunks // for kernels that take A as a stream
+	// Skewed says that many entries are in long rows. Then segments are listed in the order of their first columns, and
+	// rows in several segments in the order of how many they have. A workgroup adds those of each of the first Wide rows.
+	Skewed bool
+	Wide   uint32
 	// Scattered is the share of a sample's entries whose row of B none of the last entries needed. It is computed for the
 	// kernels of the CPU and of CUDA.
 	Scattered float64
@@ -87,13 +91,14 @@ func LongRow(rows int, nnz int64) int {
 
 // Limits are the most entries of rows that a group of lanes computes (Short), a warp (Middle, or Long where a warp
 // takes many entries at a time), and a workgroup (Longest). Rows with more entries are cut into segments of Longest
-// entries. Each limit is at least the one before.
-type Limits struct{ Short, Middle, Long, Longest int }
+// entries. Each limit is at least the one before. A row has at most Most segments, which are longer if need be (0: any
+// number).
+type Limits struct{ Short, Middle, Long, Longest, Most int }
 
 // TeamLimits returns the limits for devices where a workgroup, but no warp, computes a row.
 func TeamLimits(rows int, nnz int64) Limits {
 	long := LongRow(rows, nnz)
-	return Limits{long, long, long, LongestRow(rows, nnz)}
+	return Limits{Short: long, Middle: long, Long: long, Longest: LongestRow(rows, nnz)}
 }
 
 // WarpLimits returns the limits for devices where a warp computes a row. A lane group takes four entries at a time,
@@ -134,9 +139,12 @@ func ShareRows(rowptr []int64, l Limits) (Split, []uint32) {
 		case entries <= l.Longest:
 			segments = append(segments, whole...)
 		default:
-			first := s.Slots
-			for p := begin; p < end; p += l.Longest {
-				segments = append(segments, uint32(p), uint32(min(p+l.Longest, end)), uint32(i), s.Slots)
+			first, longest := s.Slots, l.Longest
+			if l.Most > 0 {
+				longest = max(longest, (entries/l.Most+4)&^3)
+			}
+			for p := begin; p < end; p += longest {
+				segments = append(segments, uint32(p), uint32(min(p+longest, end)), uint32(i), s.Slots)
 				s.Slots++
 			}
 			rows = append(rows, uint32(i), first, s.Slots)

@@ -1,0 +1,70 @@
+// What the peers of published graph kernels share: the matrix on the device, and the peer that serves a code's ways.
+// A program includes it and defines published, peerName and peerPrecision.
+
+#pragma once
+
+#include <cstring>
+#include <numeric>
+
+#include "device.cuh"
+
+// Stream is the stream that all launches go to.
+static cudaStream_t stream;
+
+// Matrix is A on the device, with B and C. There is memory for whole windows of 16 rows of C.
+struct Matrix {
+    int m, k, n, nnz;
+    Shared starts, columns, values, b, c;
+
+    explicit Matrix(const Product &p)
+        : m(p.m), k(p.k), n(p.n), nnz(p.nnz), starts(copy(p.starts)), columns(copy(p.columns)), values(copy(p.values)),
+          b(copy(p.b)), c(empty(sizeof(float) * ((p.m + 15) / 16 * 16) * p.n)) {}
+    const int *ptr() const { return (const int *)starts->p; }
+    const int *idx() const { return (const int *)columns->p; }
+    const float *val() const { return (const float *)values->p; }
+    const float *in() const { return (const float *)b->p; }
+    float *out() const { return (float *)c->p; }
+};
+using Operands = std::shared_ptr<Matrix>;
+
+// published returns the ways of a code to compute a product.
+static std::vector<Way> published(const Product &p, Operands a);
+extern const char *const peerName, *const peerPrecision;
+
+// toTF32 rounds to the nearest number of tf32, ties to even, so that matrix units need not cut bits off.
+static void toTF32(std::vector<float> &all) {
+    for (float &x : all) {
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if ((bits & 0x7f800000) == 0x7f800000) continue; // infinite, or no number
+        bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+        memcpy(&x, &bits, sizeof bits);
+    }
+}
+
+struct PublishedPeer : Peer {
+    Operands operands;
+    std::vector<Way> ways;
+
+    std::vector<Algorithm> prepare(const Product &given, const std::string &precision) override {
+        if (precision != peerPrecision) throw std::runtime_error(std::string(peerPrecision) + " alone");
+        close();
+        Product p = given;
+        if (precision == "tf32") toTF32(p.values), toTF32(p.b);
+        operands = std::make_shared<Matrix>(p);
+        ways = published(p, operands);
+        std::vector<Algorithm> all;
+        for (auto &w : ways) all.push_back(w.algorithm);
+        return all;
+    }
+
+    double run(size_t algorithm, long times) override { return timed(ways[algorithm], stream, times); }
+
+    std::vector<float> output(size_t algorithm) override {
+        return written(ways[algorithm], stream, operands->out(), (size_t)operands->m * operands->n);
+    }
+
+    void close() override { ways.clear(), operands.reset(); }
+};
+
+int main() { return servePublished<PublishedPeer>(stream, peerName, COMMIT); }
