@@ -231,7 +231,7 @@ var mutations = []mutation{
 	{"webgpu", "rfx skips rows of exactly as many entries as a segment", "shaders/rfx/kernel.wgsl",
 		`end - begin <= p.longest`, `end - begin < p.longest`, ints, false},
 
-	{"webgpu", "rfx takes elements of a bias for neighbours that lie apart", "shaders/rfx/kernel.wgsl",
+	{"webgpu", "rfx takes elements of a bias for neighbours that lie apart", "shaders/rfx/store.wgsl",
 		`bias[j << shift]`, `bias[j]`, ints, false},
 	{"webgpu", "rfx makes infinity of NaN where ReLU is", "shaders/include/fixed.wgsl",
 		`max(bitcast<i32>(x), 0)`, `clamp(bitcast<i32>(x), 0, 0x7f800000)`, ints, false},

@@ -271,7 +271,8 @@ func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P)
 	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
 }
 
-// stats tells what packing the matrix for a candidate makes: of dense residues and digits exactly, of others from a sample.
+// stats tells what packing the matrix for a candidate makes: of dense residues and digits exactly, of others from a
+// sample.
 func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, error) {
 	if c.kind.InPlanes() {
 		return r.residueStats(c.kind, float64(kernel.Remaining(sample))/float64(max(1, sample.NNZ())), r.bits)

@@ -85,7 +85,8 @@ func TestDot4(t *testing.T) {
 	defer k.Close()
 	b := backendtest.Alloc(t, d, 4)
 	defer b.Close()
-	if _, err := d.Run(t.Context(), backend.Launch{Kernel: k, Args: []backend.Buffer{b}, Groups: [3]uint32{1, 1, 1}}); err != nil {
+	l := backend.Launch{Kernel: k, Args: []backend.Buffer{b}, Groups: [3]uint32{1, 1, 1}}
+	if _, err := d.Run(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	got := make([]byte, 4)

@@ -28,7 +28,8 @@ shared uint found[CHUNKS][COLS];
 
 #define HIGH 16 // rows of an invocation
 
-// load reads words with element j of HIGH rows from k on, of the last one for rows past that. No load waits for another.
+// load reads words with element j of HIGH rows from k on, of the last one for rows past that. No load waits for
+// another.
 void load(out uint x[HIGH], uint k, uint j, uint bytes) {
     j = min(j, p.n - 1);
     [[unroll]] for (uint i = 0; i < HIGH; i++)

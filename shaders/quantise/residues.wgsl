@@ -42,8 +42,8 @@ fn residue(q: vec2<u32>, m: u32) -> u32 {
     return ((bitcast<u32>(x) + bias + m / 2u) % m - m / 2u) & 255u;
 }
 
-// digit returns number i of the balanced digits of 8 bits of q, as a byte. Adding a half to each byte, and taking it away
-// again, makes balanced digits of a number's bytes.
+// digit returns number i of the balanced digits of 8 bits of q, as a byte. Adding a half to each byte, and taking it
+// away again, makes balanced digits of a number's bytes.
 fn digit(q: vec2<u32>, i: u32) -> u32 {
     let lo = q.x + 0x80808080u;
     let hi = q.y + 0x8080u + select(0u, 1u, lo < q.x);

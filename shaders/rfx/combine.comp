@@ -3,8 +3,8 @@
 // from sums of products of digits.
 // Tile: an invocation has four neighbouring outputs of a row.
 // Data movement: residues straight from memory to registers. Weights are in shared memory.
-// Bound by: integer arithmetic: LIMBS multiply-adds for each residue, and one rounding, of 64 bits where sums fit. All is
-// in words of 32 bits, which every device has.
+// Bound by: integer arithmetic: LIMBS multiply-adds for each residue, and one rounding, of 64 bits where sums fit. All
+// is in words of 32 bits, which every device has.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

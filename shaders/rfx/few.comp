@@ -1,9 +1,9 @@
-// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS) for few columns, A dense, in
-// digits of 8 bits (few.go), on cooperative matrices of 8-bit integers (TM × TN × TK).
-// Tile: a workgroup computes (TM × TN·ACROSS). Its SUBS subgroups take slices of 32 of k by turns, and add their sums in
-// shared memory.
-// Data movement: a slice goes through the subgroup's own shared memory, from which operands are loaded, while the next one
-// is loaded to registers. In memory the bytes of a slice's rows, and of its columns of B, follow each other.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS) for few columns, A dense,
+// in digits of 8 bits (few.go), on cooperative matrices of 8-bit integers (TM × TN × TK).
+// Tile: a workgroup computes (TM × TN·ACROSS). Its SUBS subgroups take slices of 32 of k by turns, and add their sums
+// in shared memory.
+// Data movement: a slice goes through the subgroup's own shared memory, from which operands are loaded, while the next
+// one is loaded to registers. In memory the bytes of a slice's rows, and of its columns of B, follow each other.
 // Bound by: the bytes of A.
 // Constants: BITS (p), NARROW (TK is 8).
 
@@ -42,8 +42,8 @@ const uint LEFTS = (S * LEFT + LANES - 1) / LANES, RIGHTS = (S * RIGHT + LANES -
 #define OPERAND_B coopmat<int8_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
 #define SUM coopmat<int, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
 
-// Shared memory: slices; at the end all subgroups' sums, by sum of places. Operations of k = 8 begin in the middle of 16
-// bytes.
+// Shared memory: slices; at the end all subgroups' sums, by sum of places. Operations of k = 8 begin in the middle of
+// 16 bytes.
 #if NARROW
 #define UNITS 2
 shared uvec2 mem[UNITS * SHARED];

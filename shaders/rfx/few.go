@@ -1,6 +1,6 @@
-// A as digits of every element, dense, for few columns: what the variants on Vulkan's cooperative matrices multiply from
-// there. Every digit of A is multiplied by every digit of B, which are more products than by residues, but fewer bytes
-// of A: 2, 3, 4 and 6 for an element at p = 15, 23, 31 and 47.
+// A as digits of every element, dense, for few columns: variants on Vulkan's cooperative matrices multiply from it.
+// Every digit of A is multiplied by every digit of B, which are more products than by residues, but fewer bytes of A:
+// 2, 3, 4 and 6 for an element at p = 15, 23, 31 and 47.
 
 package rfx
 
@@ -24,7 +24,9 @@ type few struct {
 
 var fews = []few{
 	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return 4 }, across: 2},
-	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return pick[uint32](digits > 3, 4, 8) }, across: 1},
+	// As many as two workgroups of 24 KB of shared memory allow, which a multiprocessor has at the same time.
+	{MatrixUnit: spec.NVIDIAInt, subs: func(digits uint32) uint32 { return [...]uint32{0, 0, 8, 8, 6, 0, 4}[digits] },
+		across: 1},
 	{MatrixUnit: spec.MesaCPU, subs: func(uint32) uint32 { return 4 }, across: 1},
 }
 

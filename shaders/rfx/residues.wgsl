@@ -1,9 +1,10 @@
-// Computes: for each modulus, the sums of products of residues of A (rows × cols) and B (cols × n) as residues, by packed
-// dot products of four 8-bit integers (language feature packed_4x8_integer_dot_product); with DIGITS = 1 the sums of products of two digits, for each of the three sums of
-// their places. combine.wgsl puts them together. residues.go explains residues and how operands lie.
+// Computes: for each modulus, the sums of products of residues of A (rows × cols) and B (cols × n) as residues, by
+// packed dot products of four 8-bit integers (language feature packed_4x8_integer_dot_product); with DIGITS = 1 the
+// sums of products of two digits, for each of the three sums of their places. combine.wgsl puts them together.
+// residues.go explains residues and how operands lie.
 // Tile: a workgroup computes (ROWS × COLS) for one modulus, an invocation (4 × 4).
-// Data movement: both operands go through workgroup memory, 32 of k at a time, in lines a word longer than they need be.
-// Residues of four columns are stored as a word.
+// Data movement: both operands go through workgroup memory, 32 of k at a time, in lines a word longer than they need
+// be. Residues of four columns are stored as a word.
 // Bound by: workgroup memory and integer arithmetic.
 // Constants: ROWS, COLS, DIGITS.
 

@@ -25,8 +25,8 @@ type coopResidues struct {
 // coopsOfResidues are the tiles, for each unit the widest first.
 var coopsOfResidues = []coopResidues{
 	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 256, subs: 8, across: 4, step: 32, stages: 2},
-	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 128, subs: 4, across: 2, step: 64, stages: 2},
-	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 64, subs: 4, across: 1, step: 64, stages: 2},
+	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 128, subs: 8, across: 2, step: 64, stages: 2},
+	{MatrixUnit: spec.NVIDIAInt, rows: 128, cols: 64, subs: 8, across: 2, step: 64, stages: 2},
 	{MatrixUnit: spec.NVIDIAIntWide, rows: 128, cols: 128, subs: 4, across: 2, step: 32, stages: 2},
 	{MatrixUnit: spec.AMD32, rows: 128, cols: 128, subs: 4, across: 2, step: 32, stages: 2},
 	{MatrixUnit: spec.AMD64, rows: 128, cols: 128, subs: 4, across: 2, step: 32, stages: 2},

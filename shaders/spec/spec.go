@@ -289,8 +289,8 @@ func (v *Variant) Met(c backend.Caps) bool {
 	if v.Code != c.Code || v.Need.Arch > c.Arch || v.Need.Exact && v.Need.Arch != c.Arch {
 		return false
 	}
-	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.F64 && !c.F64 || v.Need.Dot4 && !c.Dot4 ||
-		v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
+	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.F64 && !c.F64 ||
+		v.Need.Dot4 && !c.Dot4 || v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
 		return false
 	}
 	if v.Sub != 0 && (v.Sub < c.SubgroupMin || v.Sub > c.SubgroupMax || !c.SubgroupPinned &&
