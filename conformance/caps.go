@@ -21,6 +21,7 @@ type Caps struct {
 	Int8     bool      `json:"int8"`
 	F64      bool      `json:"f64,omitempty"`
 	Lanes    bool      `json:"lanes,omitempty"`
+	Dot4     bool      `json:"dot4,omitempty"`
 	Limits   Limits    `json:"limits"`
 }
 
@@ -40,7 +41,7 @@ const saturating = " saturating"
 func recordCaps(c backend.Caps) Caps {
 	r := Caps{
 		Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8,
-		F64: c.F64, Lanes: c.Lanes,
+		F64: c.F64, Lanes: c.Lanes, Dot4: c.Dot4,
 		Limits: Limits{c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned},
 	}
 	for _, s := range c.Matrix {
@@ -58,7 +59,7 @@ func (m *Manifest) device() (backend.Caps, error) {
 	r, l := &m.Caps, &m.Caps.Limits
 	c := backend.Caps{
 		Arch: r.Arch, SubgroupMin: r.Subgroup[0], SubgroupMax: r.Subgroup[1], F16: r.F16, Int8: r.Int8, F64: r.F64,
-		Lanes:       r.Lanes,
+		Lanes: r.Lanes, Dot4: r.Dot4,
 		SharedBytes: l.Shared, MaxInvocations: l.Invocations, MaxLocal: l.Local, MaxBinding: l.Binding,
 		SubgroupPinned: l.Pinned,
 	}

@@ -30,7 +30,7 @@ func TestWGSLInBrowser(t *testing.T) {
 	const wrong = "a shader that only old compilers take"
 	var sources []shader
 	for _, k := range shaders.All() {
-		for _, v := range k.Variants {
+		for _, v := range k.Forms() {
 			if v.Code != backend.CodeWGSL {
 				continue
 			}

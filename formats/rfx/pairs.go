@@ -14,7 +14,7 @@ import (
 
 // The sizes of strips in pairs.
 const (
-	PairUnit    = 16 // bytes, a multiple of which a segment takes
+	PairUnit    = 16 // bytes; a segment takes a multiple of them
 	blockGroups = StripColumns / 4
 	noPlaces    = 0xcc // columns 0 and 3 of both groups
 
@@ -34,9 +34,9 @@ const (
 //	        8·(t/2) + 7, four bits each: the columns in their group of both slots of a pair, the first one in the lower
 //	        bits
 //	lanes   2 bytes for each block and lane: bit 2r + i of lane 4g + t tells whether there is a pair of row
-//	        g + 8·(r mod 2), group 8·(r/2) + 2t + i; the upper byte is the number of pairs of the lanes before in the block
-//	pairs   2·p.Bytes() bytes each, in the order of block, lane and bit: the digits of both slots, the lowest place
-//	        first; a slot without an entry is 0
+//	        g + 8·(r mod 2), group 8·(r/2) + 2t + i; the upper byte is the number of the block's pairs in lanes before
+//	pairs   2·p.Bytes() bytes each, up to a multiple of 4, in the order of block, lane and bit: the digits of both
+//	        slots, the lowest place first; a slot without an entry is 0
 //
 // in little-endian order, up to a multiple of PairUnit bytes.
 type Pairs struct {
@@ -59,7 +59,7 @@ func PackPairs[T formats.Value](a *formats.CSR[T], rows []Range, p P, blocks, mo
 	}
 	s.Data = make([]byte, s.Size)
 	par.Each(len(strips), 4, func(i int) {
-		w := pairWriter{s, &strips[i], p.Bytes(), i, s.bases(i, &strips[i], p)}
+		w := pairWriter{s, &strips[i], p.pair(), i, s.bases(i, &strips[i], p)}
 		w.heads()
 		for row := i * StripRows; row < min(a.Rows, (i+1)*StripRows); row++ {
 			unit := p.L(rows[row].E())
@@ -95,7 +95,7 @@ func PairPlaces(rowptr []int64, colidx []int32, cols int, p P, blocks, most int)
 	}
 	places = make([]uint32, len(colidx))
 	par.Each(len(strips), 4, func(i int) {
-		w := pairWriter{s, &strips[i], p.Bytes(), i, s.bases(i, &strips[i], p)}
+		w := pairWriter{s, &strips[i], p.pair(), i, s.bases(i, &strips[i], p)}
 		for row := i * StripRows; row < min(len(rowptr)-1, (i+1)*StripRows); row++ {
 			w.each(rowptr, colidx, row, func(block, group int, e int64, n int) {
 				for k := range n {
@@ -106,6 +106,9 @@ func PairPlaces(rowptr []int64, colidx []int32, cols int, p P, blocks, most int)
 	})
 	return s, places, true
 }
+
+// pair returns the bytes of a pair.
+func (p P) pair() int { return (2*p.Bytes() + 3) &^ 3 }
 
 // fits tells whether no segment exceeds most bytes, and Offsets hold their places.
 func (s *Pairs) fits(most int) bool {
@@ -128,7 +131,7 @@ func newPairs(rowptr []int64, colidx []int32, cols int, p P, blocks int) (*Pairs
 			for b := range n {
 				pairs += x.pairs(first + b)
 			}
-			size := (x.head(first, n) + pairs*2*p.Bytes() + PairUnit - 1) / PairUnit
+			size := (x.head(first, n) + pairs*p.pair() + PairUnit - 1) / PairUnit
 			total += int64(size)
 			s.Pairs += int64(pairs)
 			s.Offsets = append(s.Offsets, uint32(total))
@@ -149,7 +152,7 @@ func (s *Pairs) bases(i int, x *pairStrip, p P) []int {
 		at := int(s.Offsets[segment])*PairUnit + x.head(first, n)
 		for b := first; b < first+n; b++ {
 			bases[b] = at
-			at += x.pairs(b) * 2 * p.Bytes()
+			at += x.pairs(b) * p.pair()
 		}
 		first += n
 	}
@@ -263,7 +266,7 @@ func (x *pairStrip) each(rowptr []int64, colidx []int32, row int, f func(block, 
 type pairWriter struct {
 	*Pairs
 	*pairStrip
-	bytes int // of an entry
+	bytes int // of a pair
 	strip int
 	bases []int // see Pairs.bases
 }
@@ -273,7 +276,7 @@ func (w *pairWriter) heads() {
 	segment := w.Strips[2*w.strip]
 	for first := 0; first < w.blocks(); segment++ {
 		n := w.together(first, w.Blocks)
-		to := w.Data[int(w.Offsets[segment])*PairUnit : int(w.Offsets[segment+1])*PairUnit : int(w.Offsets[segment+1])*PairUnit]
+		to := w.Data[int(w.Offsets[segment])*PairUnit : int(w.Offsets[segment+1])*PairUnit]
 		at := 0
 		if first >= w.regular {
 			from := (first - w.regular) * blockGroups
@@ -283,7 +286,7 @@ func (w *pairWriter) heads() {
 			at = 2 * blockGroups * n
 		}
 		for b := range n {
-			binary.LittleEndian.PutUint16(to[at+2*b:], uint16((w.bases[first+b]-w.bases[first])/(2*w.bytes)))
+			binary.LittleEndian.PutUint16(to[at+2*b:], uint16((w.bases[first+b]-w.bases[first])/w.bytes))
 		}
 		lanes := w.head(first, n) - 32*2*n
 		for i := lanes - 32*4*n; i < lanes; i++ {
@@ -314,11 +317,11 @@ func (w *pairWriter) place(block, row, group int, cols []int32) {
 	w.Data[at] = w.Data[at]&^(15<<(group%2*4)) | byte(low|high<<2)<<(group%2*4)
 }
 
-// digits returns the byte of Data at which entry k of a pair of n begins, the first of which is in column col.
+// digits returns the byte of Data at which entry k of a pair of n entries begins. The first is in column col.
 func (w *pairWriter) digits(block, row, group, n, k int, col int32) int {
 	lane, bit := pairOf(row, group)
 	x := w.lanes[32*block+lane]
-	at := w.bases[block] + (int(x>>8)+bits.OnesCount16(x&(1<<bit-1)))*2*w.bytes
+	at := w.bases[block] + (int(x>>8)+bits.OnesCount16(x&(1<<bit-1)))*w.bytes
 	if k > 0 || n == 1 && col%4 == 3 { // the first slot cannot have the last column
 		at++
 	}

@@ -113,9 +113,10 @@ func digitsAt(b []byte, p rfx.P) (q int64) {
 	return q
 }
 
-// readPairs adds the entries of a segment of n blocks, `each` of which have the same groups, to got, and returns its
-// pairs.
-func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool, each int, got map[[2]int]int64) int64 {
+// readPairs adds the entries of a segment of n blocks to got, and returns its pairs. `each` neighbouring blocks have
+// the same groups.
+func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool, each int,
+	got map[[2]int]int64) int64 {
 	word := binary.LittleEndian.Uint16
 	groups := data
 	if extra {
@@ -149,7 +150,7 @@ func readPairs(t *testing.T, data []byte, p rfx.P, row, block, n int, extra bool
 				}
 				for slot := range 2 {
 					at := [2]int{row + r, 4*group + int(columns>>(2*slot)&3)}
-					got[at] += digitsAt(values[next*2*p.Bytes()+slot:], p)
+					got[at] += digitsAt(values[next*((2*p.Bytes()+3)&^3)+slot:], p)
 				}
 				next++
 			}

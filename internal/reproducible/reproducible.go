@@ -124,7 +124,7 @@ func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 	}
 	e.Name = strings.Replace(v.Name, fmt.Sprintf("p%d", r.bits), "auto", 1)
 	largest := rfx.P31 // of panels
-	if r.kind == kernel.InStrips || r.kind == kernel.InPairs {
+	if r.kind == kernel.InStrips || r.kind == kernel.InPairs || r.kind == kernel.Stationary {
 		largest = rfx.P47
 	}
 	most := data.Stats.Slots * int64(largest.Size())

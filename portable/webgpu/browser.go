@@ -149,6 +149,7 @@ func (g *gpu) limits() limits {
 		binding:      min(number("maxStorageBufferBindingSize"), number("maxBufferSize")),
 		arguments:    int(number("maxStorageBuffersPerShaderStage")),
 		uniformAlign: int(number("minUniformBufferOffsetAlignment")),
+		dot4:         g.js.Get("dot4").Bool(),
 	}
 }
 

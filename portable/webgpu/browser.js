@@ -12,7 +12,7 @@
 	const objects = [null], free = [];
 	let device, timer, closed = false, lost = "", stray = "";
 	const waiting = [false, false]; // for a step, for a run
-	const gpu = { limits: null, mapped: null };
+	const gpu = { limits: null, mapped: null, dot4: false };
 
 	const keep = (object) => {
 		const i = free.pop() ?? objects.length;
@@ -93,6 +93,7 @@
 				stray ||= e.error.message;
 			});
 			gpu.limits = device.limits;
+			gpu.dot4 = navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false;
 			if (timed) makeTimer();
 			finish(0, 0, "", 0);
 		} catch (e) {

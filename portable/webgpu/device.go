@@ -40,6 +40,7 @@ type limits struct {
 	binding                     int64 // bytes of a buffer that a kernel binds
 	arguments                   int   // buffers that a kernel binds
 	uniformAlign                int   // bytes
+	dot4                        bool  // the language has packed_4x8_integer_dot_product
 }
 
 var errClosed = fmt.Errorf("webgpu: device, buffer or kernel %w", backend.ErrClosed)
@@ -98,6 +99,7 @@ func (d *device) prepare() error {
 		MaxLocal:       l.local,
 		MaxGroups:      [3]uint32{l.groups, l.groups, l.groups},
 		MaxBinding:     l.binding,
+		Dot4:           l.dot4,
 	}
 	if err := d.params.make(d); err != nil {
 		return err

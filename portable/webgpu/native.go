@@ -42,6 +42,7 @@ func open(a adapter) *gpu {
 	return g
 }
 
+// wgpu-native 0.17 compiles no packed dot products.
 func (g *gpu) limits() limits {
 	n := g.nat
 	return limits{

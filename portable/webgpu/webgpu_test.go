@@ -3,6 +3,7 @@
 package webgpu_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"regexp"
 	"strings"
@@ -66,6 +67,34 @@ func TestBadShader(t *testing.T) {
 		t.Error("a shader that writes a read-only argument loads")
 	}
 	runSetOne(t, d)
+}
+
+// Packed dot products compile where Caps.Dot4 says that they do, and nowhere else.
+func TestDot4(t *testing.T) {
+	d := open(t)
+	if d == nil {
+		return
+	}
+	k, err := d.Load(wgsl(strings.Replace(setOne, "= 1u", "= bitcast<u32>(dot4I8Packed(0x01ff80feu, 0x02030405u))", 1), 1))
+	if dot4 := d.Caps().Dot4; (err == nil) != dot4 {
+		t.Fatalf("Dot4 is %v, and a packed dot product: %v", dot4, err)
+	}
+	if err != nil {
+		return
+	}
+	defer k.Close()
+	b := backendtest.Alloc(t, d, 4)
+	defer b.Close()
+	if _, err := d.Run(t.Context(), backend.Launch{Kernel: k, Args: []backend.Buffer{b}, Groups: [3]uint32{1, 1, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 4)
+	if err := b.Read(t.Context(), 0, got); err != nil {
+		t.Fatal(err)
+	}
+	if want := int32(1*2 - 1*3 - 128*4 - 2*5); int32(binary.LittleEndian.Uint32(got)) != want {
+		t.Errorf("a packed dot product is %v, want %d", got, want)
+	}
 }
 
 // runSetOne fails the test unless the device computes.

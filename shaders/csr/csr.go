@@ -10,9 +10,9 @@
 // depends only on the matrix, the problem and the kind of device.
 //
 // On GPUs `across` × `along` neighbouring lanes compute an item. `across` lanes next to each other form a lane group
-// and have the columns of a tile, 16 bytes of a row of B each (in f64 on CUDA 16 or 32). The `along` lane groups take
-// the item's entries in turn, four at a time, and their sums are added at the end. With many columns a warp's lanes are
-// spread across the columns, with few along the entries.
+// and have the columns of a tile, 16 bytes of a row of B each (in f32 and f64 on CUDA 16 or 32). The `along` lane
+// groups take the item's entries in turn, four at a time, and their sums are added at the end. With many columns a
+// warp's lanes are spread across the columns, with few along the entries.
 //
 // A matrix with many entries in long rows, and most rows short, has its segments listed by their first columns. On CUDA
 // from compute capability 9.0 on, a kernel of its own multiplies it in f32 (skewed.go).
@@ -30,6 +30,7 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -176,7 +177,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	first := pickShape(v, e, p)
 	segments, warps := split.Segments, split.Warps+split.Middle
-	if first.across == lanes {
+	if first.across == mostAcross(v) {
 		segments, warps = segments+split.Middle, split.Warps
 	}
 	phase := func(number uint32, teams, items int64, s shape) error {
@@ -224,9 +225,9 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(v, e, p)
 	}
-	vec := columns(v)
+	vec, most := columns(v), mostAcross(v)
 	across := 1
-	for across < lanes && across*vec < p.N {
+	for across < most && across*vec < p.N {
 		across *= 2
 	}
 	split := e.Format.(spec.Split)
@@ -240,7 +241,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 		return across >= 8 && warps()*across*along > 2*waveLanes*max(1, p.Caps.Units)
 	}
 	along := 1
-	for along < lanes/across && along*8 <= split.Average && !(v.Code == backend.CodePTX && fills(across, 2*along)) {
+	for along < most/across && along*8 <= split.Average && !(v.Code == backend.CodePTX && fills(across, 2*along)) {
 		along *= 2
 	}
 	if v.Code == backend.CodePTX && split.Scattered > 0.9 {
@@ -280,6 +281,14 @@ const waveLanes = 1024
 
 // lanes is the most lanes that compute an item: a warp.
 const lanes = 32
+
+// mostAcross is the most of them that a row of B is divided among.
+func mostAcross(v *spec.Variant) int {
+	if v.Kind == wideKind && v.In == dtype.F32 {
+		return lanes / 2 // 128 columns
+	}
+	return lanes
+}
 
 func gpuShape(v *spec.Variant, across, along int) shape {
 	return shape{

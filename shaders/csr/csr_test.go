@@ -267,7 +267,7 @@ func filled[T formats.Value](rows, cols, entries int) *formats.CSR[T] {
 }
 
 // TestMany: products with more warps than the device runs at once take the variant that runs more of them; f64, few
-// columns and smaller products do not.
+// columns and smaller products do not. Many columns take the variant of wide rows, unless rows are few.
 func TestMany(t *testing.T) {
 	a := formats.NewDense[float32](5000, 1)
 	for i := range a.Data {
@@ -278,9 +278,11 @@ func TestMany(t *testing.T) {
 		n, units int
 		want     string
 	}{
-		{"cuda90_f32", 128, 4, "cuda90_many_f32"},
-		{"cuda90_f32", 128, 132, "cuda90_f32"},
+		{"cuda90_f32", 64, 4, "cuda90_many_f32"},
+		{"cuda90_f32", 64, 132, "cuda90_f32"},
 		{"cuda90_f32", 8, 4, "cuda90_f32"},
+		{"cuda90_f32", 128, 132, "cuda90_wide_f32"},
+		{"cuda90_f32", 128, 1000, "cuda90_f32"},
 		{"cuda90_f16", 256, 4, "cuda90_many_f16"},
 		{"cuda90_f64", 64, 1, "cuda90_f64"},
 		{"cuda_f32", 128, 1, "cuda_f32"},

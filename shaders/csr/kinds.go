@@ -27,8 +27,8 @@ var (
 	}
 	wideKind = &spec.Kind{
 		Name:    "wide-rows",
-		Summary: "as rows, each lane holding four columns of f64",
-		When:    "Products in f64 with more than 64 columns on CUDA.",
+		Summary: "as rows, each lane holding 32 bytes of a row of B",
+		When:    "Products in f32 and f64 with more than 64 columns on CUDA, in f32 on compute capability 9.0.",
 	}
 	streamKind = &spec.Kind{
 		Name:    "stream",

@@ -79,7 +79,8 @@ __device__ __forceinline__ void short_rows(const u32 *__restrict__ rowptr, const
                 q[j] = load(columns + (size_t)__shfl_sync(ALL, now.col, i + j, p.across) * ld,
                             inside && now.begin + i + j < now.end);
 #pragma unroll
-            for (u32 j = 0; j < UNROLL; j++) sums.accumulate(__shfl_sync(ALL, now.value, i + j, p.across), q[j]);
+            for (u32 j = 0; j < UNROLL; j++)
+                Sums::accumulate(sums.x[0], __shfl_sync(ALL, now.value, i + j, p.across), q[j]);
         }
         if (last) {
             if (now.mine && inside) sums.store(c, bias, first + row * groups + g.number, p);
@@ -123,7 +124,7 @@ __device__ __forceinline__ void add_slots(const u32 *rows, u32 block, const floa
     slot += g.number + (team ? warp * groups : 0);
     u32 step = team ? WARPS * groups : groups;
 #pragma unroll 8
-    for (; slot < end; slot += step) sums.take(part + (size_t)slot * p.ldp + sums.col);
+    for (; slot < end; slot += step) Sums::take(sums.x[0], part + (size_t)slot * p.ldp + sums.col);
     sums.join(p.across, 32);
     if (team) {
         if (warp > 0 && g.number == 0) sums.share(others[warp - 1], g.lane);

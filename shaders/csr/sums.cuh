@@ -1,9 +1,13 @@
-// The sums of a lane in f32: four or eight columns of a row of C, for kernel.cu and skewed.cu. With AHEAD a lane loads
-// its next entries before the rows of B of the current ones. Constants: ELEM (half.cuh), AHEAD.
+// The sums of a lane in f32: CHUNKS times four or eight columns of a row of C, for kernel.cu and skewed.cu. With AHEAD
+// a lane loads its next entries before the rows of B of the current ones. Constants: ELEM (half.cuh), AHEAD, CHUNKS.
 
 #pragma once
 #include "rows.cuh"
 #include "../include/epilogue.cuh"
+
+#ifndef CHUNKS
+#define CHUNKS 1
+#endif
 
 #if ELEM == F32
 #define VEC 4
@@ -11,7 +15,7 @@
 #define VEC 8
 #endif
 
-// Sums holds a lane's partial sums of one row of C: columns col to col + VEC - 1.
+// Sums holds a lane's partial sums of one row of C: VEC columns from col on, and from each next(p) columns further on.
 struct Sums {
 #if ELEM == F32
     typedef float4 Values; // of four entries of A
@@ -20,16 +24,20 @@ struct Sums {
 #endif
     typedef uint4 Columns; // VEC elements of a row of B
     typedef float Sum;
-    static const int SHARED = 32 * VEC; // sums of a warp
+    static const int SHARED = 32 * CHUNKS * VEC; // sums of a warp
 
-    float x[VEC];
+    float x[CHUNKS][VEC];
     u32 col;
 
-    __device__ __forceinline__ Sums(u32 lane, const Params &p) : col((blockIdx.y * p.across + lane) * VEC) {
+    __device__ __forceinline__ Sums(u32 lane, const Params &p) : col((blockIdx.y * p.across * CHUNKS + lane) * VEC) {
 #pragma unroll
-        for (int j = 0; j < VEC; j++) x[j] = 0;
+        for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+            for (int j = 0; j < VEC; j++) x[c][j] = 0;
     }
     __device__ __forceinline__ bool inside(const Params &p) const { return col < p.n; }
+    // at returns the first column of a chunk.
+    __device__ __forceinline__ u32 at(int chunk, const Params &p) const { return col + chunk * VEC * p.across; }
 
     // value returns the value of entry i of four.
     static __device__ __forceinline__ float value(const Values &v, int i) {
@@ -41,15 +49,15 @@ struct Sums {
 #endif
     }
 
-    // accumulate adds an entry's value, v, times its row of B, q.
-    __device__ __forceinline__ void accumulate(float v, const Columns &q) {
+    // accumulate adds an entry's value, v, times a chunk of its row of B, q, to y.
+    static __device__ __forceinline__ void accumulate(float (&y)[VEC], float v, const Columns &q) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
 #if ELEM == F32
-            x[i] = fmaf(v, __uint_as_float(word(q, i)), x[i]);
+            y[i] = fmaf(v, __uint_as_float(word(q, i)), y[i]);
 #else
-            x[2 * i] = fmaf(v, widen_lo<ELEM>(word(q, i)), x[2 * i]);
-            x[2 * i + 1] = fmaf(v, widen_hi<ELEM>(word(q, i)), x[2 * i + 1]);
+            y[2 * i] = fmaf(v, widen_lo<ELEM>(word(q, i)), y[2 * i]);
+            y[2 * i + 1] = fmaf(v, widen_hi<ELEM>(word(q, i)), y[2 * i + 1]);
 #endif
         }
     }
@@ -83,16 +91,20 @@ struct Sums {
                 next_vals = __ldg(values + next / 4);
             }
 #endif
-            Columns q[4];
+            Columns q[4][CHUNKS];
             float v[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 bool in = k + i >= begin && k + i < end;
                 v[i] = in ? value(vals, i) : 0.0f;
-                q[i] = load(b + (size_t)word(cols, i) * ld, in);
+                const Columns *row = b + (size_t)word(cols, i) * ld;
+#pragma unroll
+                for (int c = 0; c < CHUNKS; c++) q[i][c] = load(row + c * p.across, in && at(c, p) < p.n);
             }
 #pragma unroll
-            for (int i = 0; i < 4; i++) accumulate(v[i], q[i]);
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int c = 0; c < CHUNKS; c++) accumulate(x[c], v[i], q[i][c]);
             if (next >= end) return;
             k = next;
 #ifdef AHEAD
@@ -108,22 +120,27 @@ struct Sums {
     // slots adds the partial sums in rows first to last - 1 of the workspace, every along-th row from its group's on.
     __device__ __forceinline__ void slots(u32 first, u32 last, u32 group, const float *part, const Params &p) {
 #pragma unroll 4
-        for (u32 i = first + group; i < last; i += p.along) take(part + (size_t)i * p.ldp + col);
+        for (u32 i = first + group; i < last; i += p.along)
+#pragma unroll
+            for (int c = 0; c < CHUNKS; c++)
+                if (c == 0 || at(c, p) < p.n) take(x[c], part + (size_t)i * p.ldp + at(c, p));
     }
 
     // join adds the sums of the lane groups, which have d lanes each, among `lanes` neighbouring lanes of the warp.
     __device__ __forceinline__ void join(u32 d, u32 lanes) {
         for (; d < lanes; d *= 2)
 #pragma unroll
-            for (int j = 0; j < VEC; j++) x[j] += __shfl_xor_sync(ALL, x[j], d);
+            for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+                for (int j = 0; j < VEC; j++) x[c][j] += __shfl_xor_sync(ALL, x[c][j], d);
     }
 
-    // put writes the sums next to each other. take reads sums that put wrote, and adds them.
-    __device__ __forceinline__ void put(float *to) const {
+    // put writes sums next to each other. take reads sums that put wrote, and adds them.
+    static __device__ __forceinline__ void put(float *to, const float (&y)[VEC]) {
 #pragma unroll
-        for (int j = 0; j < VEC; j += 4) *(float4 *)(to + j) = make_float4(x[j], x[j + 1], x[j + 2], x[j + 3]);
+        for (int j = 0; j < VEC; j += 4) *(float4 *)(to + j) = make_float4(y[j], y[j + 1], y[j + 2], y[j + 3]);
     }
-    __device__ __forceinline__ void take(const float *from) {
+    static __device__ __forceinline__ void take(float (&x)[VEC], const float *from) {
 #pragma unroll
         for (int j = 0; j < VEC; j += 4) {
             float4 y = *(const float4 *)(from + j);
@@ -134,17 +151,44 @@ struct Sums {
         }
     }
     // share writes the sums to the shared memory of this warp, and add adds the sums of another warp.
-    __device__ __forceinline__ void share(float *warp, u32 lane) const { put(warp + lane * VEC); }
-    __device__ __forceinline__ void add(const float *warp, u32 lane) { take(warp + lane * VEC); }
+    __device__ __forceinline__ void share(float *warp, u32 lane) const {
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) put(warp + (32 * c + lane) * VEC, x[c]);
+    }
+    __device__ __forceinline__ void add(const float *warp, u32 lane) {
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) take(x[c], warp + (32 * c + lane) * VEC);
+    }
     // store_partial writes the sums to a row of the workspace.
-    __device__ __forceinline__ void store_partial(float *part, const Params &p) const { put(part + col); }
+    __device__ __forceinline__ void store_partial(float *part, const Params &p) const {
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++)
+            if (c == 0 || at(c, p) < p.n) put(part + at(c, p), x[c]);
+    }
 
-    // store writes the sums to C: alpha·x + beta·c, with the epilogue if there is one.
+    // store writes the sums to C: alpha·x + beta·c, with the epilogue if there is one. It is B that is to stay in the
+    // cache.
     __device__ __forceinline__ void store(void *c, const float *bias, u32 row, const Params &p) const {
+        if (p.store == F32 && p.beta == 0 && p.ldc % 4 == 0 && at(CHUNKS - 1, p) + VEC <= p.n) { // nearly always
+            float *to = (float *)c + (size_t)row * p.ldc + col;
+#pragma unroll
+            for (int i = 0; i < CHUNKS; i++, to += VEC * p.across)
+#pragma unroll
+                for (int j = 0; j < VEC; j += 4)
+                    __stcs((float4 *)(to + j), make_float4(p.alpha * x[i][j], p.alpha * x[i][j + 1],
+                                                           p.alpha * x[i][j + 2], p.alpha * x[i][j + 3]));
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < CHUNKS; i++)
+            if (i == 0 || at(i, p) < p.n) store_chunk(x[i], c, bias, row, at(i, p), p);
+    }
+    static __device__ __forceinline__ void store_chunk(const float (&x)[VEC], void *c, const float *bias, u32 row,
+                                                       u32 col, const Params &p) {
         size_t at = (size_t)row * p.ldc + col;
         u32 count = min(p.n - col, (u32)VEC);
-        if (p.store == F32) store_f32((float *)c + at, count, p);
-        else if (!has_epilogue(p.store)) store_half((unsigned short *)c + at, count, p);
+        if (p.store == F32) store_f32(x, (float *)c + at, count, p);
+        else if (!has_epilogue(p.store)) store_half(x, (unsigned short *)c + at, count, p);
         else
 #pragma unroll
             for (int j = 0; j < VEC; j += 4)
@@ -153,7 +197,7 @@ struct Sums {
     }
 
     // store_f32 writes alpha·x + beta·c for the first `count` columns.
-    __device__ __forceinline__ void store_f32(float *c, u32 count, const Params &p) const {
+    static __device__ __forceinline__ void store_f32(const float (&x)[VEC], float *c, u32 count, const Params &p) {
         if (count == VEC && p.ldc % 4 == 0) {
 #pragma unroll
             for (int j = 0; j < VEC; j += 4) {
@@ -173,7 +217,8 @@ struct Sums {
     }
 
     // store_half is store_f32 for a C of 16-bit elements.
-    __device__ __forceinline__ void store_half(unsigned short *c, u32 count, const Params &p) const {
+    static __device__ __forceinline__ void store_half(const float (&x)[VEC], unsigned short *c, u32 count,
+                                                      const Params &p) {
         u32 y[VEC / 2];
 #pragma unroll
         for (int j = 0; j < VEC; j += 2) {

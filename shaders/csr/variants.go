@@ -4,6 +4,7 @@ package csr
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -32,7 +33,7 @@ func variants() []*spec.Variant {
 			}), rowsKind, 0),
 			packing{}.sized(spec.CPU("cpu_"+t.String(), t, cpuFunc(t)), cpuKind, 0))
 	}
-	return append(append(append(vs, skewed), doubles()...), streams...)
+	return slices.Concat(vs, []*spec.Variant{skewed, wide[dtype.F32]}, doubles(), streams)
 }
 
 // many has the variants for products with many warps, by element type.
@@ -42,6 +43,12 @@ var many = map[dtype.Type]*spec.Variant{
 
 func manyVariant(t dtype.Type) *spec.Variant {
 	return rows90("cuda90_many_", t, manyKind, "kernel.cu", spec.Define("BLOCKS", 12))
+}
+
+// wide has the variants whose lanes have twice the columns, by element type.
+var wide = map[dtype.Type]*spec.Variant{
+	dtype.F32: rows90("cuda90_wide_", dtype.F32, wideKind, "kernel.cu", spec.Define("BLOCKS", 8),
+		spec.Define("CHUNKS", 2)),
 }
 
 // rows90 returns a variant of a source from compute capability 9.0 on.
@@ -140,6 +147,8 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 			return vulkanTeams[v.In]
 		}
 		return vulkanRows[v.In]
+	case v.Kind == rowsKind && packingOf(v).warps && wide[v.In] != nil && pickShape(v, e, p).across == lanes:
+		return wide[v.In]
 	case v.Kind == rowsKind && packingOf(v).warps && many[v.In] != nil && takesMany(v, e, p):
 		return many[v.In]
 	case p.N <= 64:

@@ -98,7 +98,7 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 // suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for
 // many where there is enough work for all multiprocessors.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	if v.Kind == stripsKind {
+	if sizesOf(v).height > 0 {
 		return suitedStrips(v, e, p)
 	}
 	if v.Kind == lanesKind {

@@ -154,7 +154,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	cols := v.Tile.Cols
 	first, second := grid{int64(w.Parts), cols}, grid{int64(w.Splits), cols}
 	switch {
-	case v.Kind == stripsKind:
+	case sizesOf(v).height > 0:
 		first, second = stripParts(v, w), stripSums(v, w)
 	case v.Code == backend.CodePTX:
 		first, second = cudaParts(w, cols), cudaSums(w)

@@ -25,6 +25,21 @@ var (
 		Summary: "strips of 4 rows of a panel by f32 FMA; each row of B is loaded once for the 4 rows",
 		When:    "Neighbouring rows with entries in the same columns, in f32, and on Vulkan in 16 bits too.",
 	}
+	groupedKind = &spec.Kind{
+		Name:    "grouped-strips",
+		Summary: "as strips, with eight warps in a CTA, which find each other's rows of B in L1",
+		When:    "Matrices in f32 on CUDA whose strips all run at the same time.",
+	}
+	wideKind = &spec.Kind{
+		Name:    "wide-strips",
+		Summary: "as strips, each lane holding 8 columns, so that entries are read half as often",
+		When:    "Many long strips, and 65 to 128 columns, in f32 on CUDA.",
+	}
+	widestKind = &spec.Kind{
+		Name:    "widest-strips",
+		Summary: "as strips, each lane holding 16 columns, so that entries are read a quarter as often",
+		When:    "Large matrices by more than 256 columns in f32 on CUDA.",
+	}
 	lanesKind = &spec.Kind{
 		Name:    "lanes",
 		Summary: "each lane expands bricks into its fragments of cooperative matrices",
@@ -64,5 +79,5 @@ func (x sizes) sized(v *spec.Variant, kind *spec.Kind, rows, cols uint32) *spec.
 func sizesOf(v *spec.Variant) sizes { return v.Packing.(sizes) }
 
 // groups is the shape of strips.cu and strips.comp: invocations side by side, with four columns each, and groups of
-// them that share the vectors of a strip.
-type groups struct{ across, along uint32 }
+// them that share the vectors of a strip. On CUDA an invocation has four columns several times.
+type groups struct{ across, along, quads uint32 }

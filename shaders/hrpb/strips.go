@@ -15,38 +15,53 @@ import (
 
 // cudaStrips are the variants of strips.cu, for each architecture first the one that a matrix is packed for.
 var cudaStrips = []*spec.Variant{
-	stripsVariant("cuda90_strips_n128_f32", 90, 32, 1), stripsVariant("cuda90_strips2_n64_f32", 90, 16, 2),
-	stripsVariant("cuda90_strips4_n32_f32", 90, 8, 4), stripsVariant("cuda90_strips_n64_f32", 90, 16, 1),
-	stripsVariant("cuda90_strips_n32_f32", 90, 8, 1),
-	stripsVariant("cuda_strips_n128_f32", 80, 32, 1), stripsVariant("cuda_strips2_n64_f32", 80, 16, 2),
-	stripsVariant("cuda_strips4_n32_f32", 80, 8, 4),
+	stripsVariant("cuda90_strips_n128_f32", 90, stripsKind, groups{32, 1, 1}),
+	stripsVariant("cuda90_strips2_n64_f32", 90, stripsKind, groups{16, 2, 1}),
+	stripsVariant("cuda90_strips_n64_f32", 90, stripsKind, groups{16, 1, 1}),
+	stripsVariant("cuda90_strips4_n32_f32", 90, stripsKind, groups{8, 4, 1}),
+	stripsVariant("cuda90_strips2_n32_f32", 90, stripsKind, groups{8, 2, 1}),
+	stripsVariant("cuda90_strips_n32_f32", 90, stripsKind, groups{8, 1, 1}),
+	stripsVariant("cuda90_strips_grouped_n128_f32", 90, groupedKind, groups{32, 1, 1}),
+	stripsVariant("cuda90_strips_wide_n128_f32", 90, wideKind, groups{16, 1, 2}),
+	stripsVariant("cuda90_strips_widest_n512_f32", 90, widestKind, groups{32, 1, 4}),
+	stripsVariant("cuda_strips_n128_f32", 80, stripsKind, groups{32, 1, 1}),
+	stripsVariant("cuda_strips2_n64_f32", 80, stripsKind, groups{16, 2, 1}),
+	stripsVariant("cuda_strips4_n32_f32", 80, stripsKind, groups{8, 4, 1}),
 }
 
 // vulkanStrips are the variants of strips.comp, for each element type likewise.
 var vulkanStrips = slices.Concat(vulkanStripsOf(dtype.F32), vulkanStripsOf(dtype.F16), vulkanStripsOf(dtype.BF16))
 
-const stripWarps = 4 // of a workgroup
+const stripWarps = 4 // of most workgroups
 
-// stripsVariant has `across` lanes side by side, with four columns each, and `along` groups of them.
-func stripsVariant(name string, arch int, across, along uint32) *spec.Variant {
-	cols := 4 * across
-	defines := map[string]string{"ENTRY": "hrpb", "LEAST": "7"}
+// stripsVariant has lane groups of this shape.
+func stripsVariant(name string, arch int, kind *spec.Kind, g groups) *spec.Variant {
+	cols, warps, together := 4*g.across*g.quads, uint32(stripWarps), 4
+	least := map[uint32]string{1: "7", 2: "5", 4: "4"}[g.quads]
+	if g.quads == 4 {
+		together = 2
+	}
+	if kind == groupedKind {
+		warps, least = 2*stripWarps, "3"
+	}
+	defines := map[string]string{"ENTRY": "hrpb", "LEAST": least}
 	if arch == 90 {
 		defines["OVERLAP"] = "1"
 	}
 	s := cudaSizes
 	s.height = hrpb.StripRows
 	v := s.sized(spec.PTX(name, spec.Variant{
-		Local: spec.Line(32 * stripWarps), Entry: "hrpb", Overlaps: arch == 90, Need: spec.Need{Arch: arch},
+		Local: spec.Line(32 * warps), Entry: "hrpb", Overlaps: arch == 90, Need: spec.Need{Arch: arch},
 		Consts: []spec.Const{
-			spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", cols), spec.Define("ALONG", along),
-			spec.Define("WARPS", stripWarps), spec.Define("BLOCK", cudaBlock), spec.Define("WORKERS", cudaWorkers),
+			spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", cols), spec.Define("ALONG", g.along),
+			spec.Define("QUADS", g.quads), spec.Define("TOGETHER", uint32(together)),
+			spec.Define("WARPS", warps), spec.Define("BLOCK", cudaBlock), spec.Define("WORKERS", cudaWorkers),
 			spec.Define("ORDER", 1),
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{Source: "strips.cu", Defines: defines},
-	}), stripsKind, hrpb.StripRows, cols)
-	v.Shape, v.Tile.Splits = groups{across, along}, int(along)
+	}), kind, hrpb.StripRows, cols)
+	v.Shape, v.Tile.Splits = g, int(g.along)
 	return v
 }
 
@@ -78,7 +93,7 @@ func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
 		Unit: spec.GLSL("strips.comp", "strips", t),
 		Out:  []dtype.Type{dtype.F16},
 	}), stripsKind, hrpb.StripRows, 4*across)
-	v.Shape, v.Tile.Splits = groups{across, along}, int(along)
+	v.Shape, v.Tile.Splits = groups{across, along, 1}, int(along)
 	return v
 }
 
@@ -125,45 +140,87 @@ func stripSums(v *spec.Variant, w hrpb.Work) grid {
 	if v.Code == backend.CodeSPIRV {
 		return grid{int64(w.Splits), v.Tile.Cols}
 	}
-	return grid{(int64(w.Splits)*hrpb.StripRows + stripWarps - 1) / stripWarps, 128}
+	return grid{spec.Ceil(int64(w.Splits)*hrpb.StripRows, int64(v.Local[0]/32)), 128}
 }
 
-// suitedStrips returns the variant for as many columns as there are; on CUDA that for 64 also where few strips, which a
-// device has room for all at once, wait for one much longer than most: it takes twice as many vectors at a time.
+// suitedStrips returns, for the variant that matrices are packed for, the one for as many columns as there are, and as
+// many strips.
 func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Code == backend.CodeSPIRV {
 		return suitedOnVulkan(v, e, p)
 	}
-	const resident = 7 * stripWarps // strips of a multiprocessor
-	n, along := p.N, uint32(1)
-	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) &&
-		2*e.Stats.Longest > 5*average {
-		n = 64
+	for _, x := range cudaStrips {
+		if x.Need.Arch != v.Need.Arch {
+			continue
+		}
+		if x != v {
+			return v // it is asked for
+		}
+		break
 	}
-	across := uint32(32)
-	for across > 8 && n <= 2*int(across) {
-		across /= 2
-	}
-	if v.Need.Arch < 90 || !manyStrips(e, int64(across), int64(p.Caps.Units)) {
-		along = 32 / across
+	kind, shape := stripsKind, narrowStrips(v, e, p)
+	if v.Need.Arch == 90 && shape.across == 32 {
+		kind, shape = wideStrips(e, p)
 	}
 	for _, x := range cudaStrips {
-		if x.Need.Arch == v.Need.Arch && x.Shape == (groups{across, along}) {
+		if x.Need.Arch == v.Need.Arch && x.Kind == kind && x.Shape == shape {
 			return x
 		}
 	}
 	return v
 }
 
+// narrowStrips returns the lanes that have up to 128 columns, four each. There are 64 columns also where few strips,
+// which a device has room for all at once, wait for one much longer than most: it takes twice as many vectors at once.
+func narrowStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) groups {
+	n, units := p.N, int64(p.Caps.Units)
+	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= residentStrips*units &&
+		2*e.Stats.Longest > 5*average {
+		n = 64
+	}
+	across, along := uint32(32), uint32(1)
+	for across > 8 && n <= 2*int(across) {
+		across /= 2
+	}
+	switch {
+	case v.Need.Arch < 90:
+		along = 32 / across
+	case !manyStrips(e, int64(across), units):
+		along = min(2, 32/across)
+		if across == 8 && 2*e.Items <= residentStrips*units {
+			along = 4
+		}
+	}
+	return groups{across, along, 1}
+}
+
+// wideStrips returns the kind of a product by more than 64 columns. Strips that nearly all run at the same time share
+// rows of B within CTAs of eight warps. More of them keep the data pipe of L1 busy, if they are long and find most rows
+// of B in L1, as those do whose slots are half full; so do many at 512 columns.
+func wideStrips(e *spec.Packed, p spec.Problem) (*spec.Kind, groups) {
+	const long = 32 // vectors
+	resident, tiles := residentStrips*int64(p.Caps.Units), int64(spec.Ceil(p.N, 128))
+	busy := e.Items > resident && e.Stats.Gathers >= long*e.Items && e.Stats.Fill >= 0.5
+	switch {
+	case p.N <= 128 && busy:
+		return wideKind, groups{16, 1, 2}
+	case 10*e.Items*tiles <= 13*resident:
+		return groupedKind, groups{32, 1, 1}
+	case p.N > 256 && e.Items > 3*resident:
+		return widestKind, groups{32, 1, 4}
+	}
+	return stripsKind, groups{32, 1, 1}
+}
+
+// residentStrips is how many strips, of 32 lanes each, a multiprocessor runs at the same time.
+const residentStrips = 7 * stripWarps
+
 // manyStrips reports whether items keep `units` multiprocessors busy by one lane group each, of `across` lanes. Several
 // groups would share an item's vectors, four each at a time, which leaves most idle where items are short. Long items,
 // which one group takes long for, must not be much longer than all that a lane group computes.
 func manyStrips(e *spec.Packed, across, units int64) bool {
-	const (
-		lanes    = 7 * 32 * stripWarps // that a multiprocessor runs at the same time
-		together = 4 * 4               // vectors of four groups
-	)
-	groups := max(1, lanes*units/across)
+	const together = 4 * 4 // vectors of four groups
+	groups := max(1, 32*residentStrips*units/across)
 	balanced := e.Stats.Longest*groups <= 2*e.Stats.Gathers
 	return 2*e.Items >= groups && (balanced || e.Stats.Gathers <= (together+1)*e.Items)
 }

@@ -30,6 +30,11 @@ var EpilogueWGSL string
 //go:embed fixed.wgsl
 var FixedWGSL string
 
+// ResiduesWGSL is residues.wgsl.
+//
+//go:embed residues.wgsl
+var ResiduesWGSL string
+
 // PanelWGSL is panel.wgsl.
 //
 //go:embed panel.wgsl

@@ -26,11 +26,11 @@
 //
 //	8 bytes × 32    of lane 4g + t of a warp: of column g, rows 4t to 4t + 3 and 16 + 4t to 16 + 4t + 3
 //
-// or, for kernels on residues (Layout.Planes; on CUDA and Vulkan), bytes, modulo the first of rfx.Moduli or at
-// p = 15 digits:
+// or, for kernels on residues (Layout.Planes; not on the CPU), bytes, modulo the first of rfx.Moduli or digits, on
+// CUDA at p = 15 alone:
 //
 //	128 × ldq bytes  for each modulus or digit, for each 128 rows of B: the rows' bytes of each column, side by side,
-//	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan four slices of 32 rows, which have
+//	                 in which 16-byte chunk c is at c xor the column mod 8; on Vulkan and WebGPU four slices of 32 rows, which have
 //	                 the rows' bytes of each column in their order
 //
 // or, for kernels on CUDA that quantise elements of B as they read them (Layout.Ranges), there are ranges alone.
@@ -59,7 +59,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl
+//go:embed kernel.wgsl residues.wgsl
 var files embed.FS
 
 // Program is the table of the quantising kernel. It has no Encode; see Launch.
@@ -74,6 +74,7 @@ var Program = &spec.Program{
 			Local: spec.Line(local), Need: spec.Need{Shared: shared},
 			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
 		}),
+		dotResidues,
 		spec.Go("cpu", dtype.F32, group),
 	},
 }
@@ -89,6 +90,19 @@ func coop(name string, wide uint32) *spec.Variant {
 	return spec.SPIRV(name, spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
 		Consts: []spec.Const{{Name: "WIDE", ID: 0, Value: wide}},
 		Unit:   spec.Unit{Source: "residues.comp", Blob: "vulkan_residues.spv"}})
+}
+
+// dotResidues is residues.wgsl, which does the same.
+var dotResidues = spec.WGSL("webgpu_residues", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
+	Unit: spec.Unit{Source: "residues.wgsl", Defines: map[string]string{
+		"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL, "RESIDUES": include.ResiduesWGSL}}})
+
+// planesOf returns the variant that brings B to planes of a layout after phase 0, on the devices that v runs on.
+func (l Layout) planesOf(v *spec.Variant) *spec.Variant {
+	if v.Code == backend.CodeWGSL {
+		return dotResidues
+	}
+	return coopResidues[spec.Flag(l.P == rfx.P47)]
 }
 
 // Depth is the rows of B that residues.cu puts side by side, residuesCols the columns and residuesCTAs the CTAs of a
@@ -156,6 +170,7 @@ type Layout struct {
 	// Fragments: digits of 8 bits are in the order of fragments.
 	Fragments bool
 	Ranges    bool // there are ranges alone
+	None      bool // there is nothing
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -194,6 +209,9 @@ func NewRanges(k, n int, p rfx.P) Layout {
 	return Layout{K: k, N: n, LD: (n + 7) &^ 7, P: p, Ranges: true}
 }
 
+// NewNone is NewLayout for kernels that quantise B themselves.
+func NewNone(k, n int, p rfx.P) Layout { return Layout{K: k, N: n, LD: (n + 7) &^ 7, P: p, None: true} }
+
 // NewPlanes is NewLayout for bytes in planes: residues modulo the first of rfx.Moduli, or digits.
 func NewPlanes(k, n int, p rfx.P, planes int, digits bool) Layout {
 	l := NewLayout(k, n, p)
@@ -213,7 +231,7 @@ func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 // Row returns the words of a row; of fragments and residues, those that its elements take.
 func (l Layout) Row() int {
 	switch {
-	case l.Ranges:
+	case l.Ranges, l.None:
 		return 0
 	case l.Planes > 0:
 		return l.LD / 4 * l.Planes
@@ -237,7 +255,12 @@ func (l Layout) rows() int {
 }
 
 // Bytes returns the size of the result, at least 16.
-func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.rows())*int64(l.Row()))) }
+func (l Layout) Bytes() int64 {
+	if l.None {
+		return 16
+	}
+	return max(16, 4*(int64(l.First())+int64(l.rows())*int64(l.Row())))
+}
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
 // apart, a multiple of 8. Columns past N may hold anything.
@@ -245,7 +268,10 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if err := check(v, l, t, ldb); err != nil {
 		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
 	}
-	if l.Planes > 0 && v.Code != backend.CodeSPIRV {
+	if l.None {
+		return spec.Launch{}, nil
+	}
+	if l.Planes > 0 && v.Code == backend.CodePTX {
 		return spec.Launch{Passes: []spec.Pass{l.planes(residues, residuesCTAs, t, ldb)}}, nil
 	}
 	v = l.sized(v)
@@ -260,7 +286,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	values := params{phase: 1, bits: uint32(l.P), rows: uint32(rowsOf(l, leastRows(v, l)))}
 	switch {
 	case l.Planes > 0:
-		planes := l.planes(coopResidues[spec.Flag(l.P == rfx.P47)], uint32(l.Blocks()), t, ldb)
+		planes := l.planes(l.planesOf(v), uint32(l.Blocks()), t, ldb)
 		return spec.Launch{Passes: []spec.Pass{ranges, planes}}, nil
 	case l.Digits:
 		values.phase, values.rows = 2, uint32(rowsOf(l, 64))
@@ -377,14 +403,16 @@ func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 	}
 	switch {
 	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) && l != NewFragments(l.K, l.N, l.P) &&
-		l != NewRanges(l.K, l.N, l.P) &&
+		l != NewRanges(l.K, l.N, l.P) && l != NewNone(l.K, l.N, l.P) &&
 		(l.Planes <= 0 || l.Planes > most || l != NewPlanes(l.K, l.N, l.P, l.Planes, l.Digits)) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
-	case l.Planes > 0 && l.Digits && l.Planes != 2:
-		return fmt.Errorf("%d digits in planes", l.Planes)
+	case l.Planes > 0 && l.Digits && l.Planes != l.P.Bytes():
+		return fmt.Errorf("%d digits in planes at p = %d", l.Planes, l.P)
+	case l.Planes > 2 && l.Digits && v.Code == backend.CodePTX:
+		return fmt.Errorf("%d digits in planes on a device that runs %v: %w", l.Planes, v.Code, backend.ErrUnsupported)
 	case l.Planes == 0 && l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
 		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
-	case l.Planes > 0 && v.Code != residues.Code && v.Code != coopResidues[0].Code:
+	case l.Planes > 0 && v.Code == backend.CodeGo:
 		return fmt.Errorf("bytes in planes on a device that runs %v: %w", v.Code, backend.ErrUnsupported)
 	case l.Planes > 0 && (l.LD/residuesCols > 65535 || l.Blocks() > 65535):
 		return fmt.Errorf("bytes in planes of %d columns: %w", l.N, backend.ErrUnsupported)

@@ -115,14 +115,14 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 		check(t, dev, v, quantise.NewFragments(k, n, p), b)
 		check(t, dev, v, quantise.NewRanges(k, n, p), b)
 	}
-	if c := dev.Caps().Code; c == backend.CodePTX || c == backend.CodeSPIRV {
+	if c := dev.Caps().Code; c != backend.CodeGo {
 		moduli, err := rfx.ModuliFor(int64(max(1, k)), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		check(t, dev, v, quantise.NewPlanes(k, n, p, moduli, false), b)
-		if p == rfx.P15 {
-			check(t, dev, v, quantise.NewPlanes(k, n, p, 2, true), b)
+		if p == rfx.P15 || c != backend.CodePTX {
+			check(t, dev, v, quantise.NewPlanes(k, n, p, p.Bytes(), true), b)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 		return
 	}
 	if l.Planes > 0 {
-		checkPlanes(t, l, v.Code == backend.CodeSPIRV, q[4*l.First():], b, cols)
+		checkPlanes(t, l, v.Code != backend.CodePTX, q[4*l.First():], b, cols)
 		return
 	}
 	for i := range k {
@@ -232,7 +232,7 @@ func checkPlanes[T formats.Value](t *testing.T, l quantise.Layout, slices bool, 
 	part := rfx.NewResidues(l.Planes).B
 	if l.Digits {
 		part = func(q int64, i int) int8 {
-			d := make([]int32, 2)
+			d := make([]int32, l.Planes)
 			rfx.Digits(d, q, 8)
 			return int8(d[i])
 		}
@@ -308,6 +308,7 @@ func TestLaunchRefuses(t *testing.T) {
 			"narrow":    {good, dtype.F16, 0, false},
 			"wide":      {good, dtype.F16, 1 << 30, true},
 			"digits":    {quantise.NewDigits(10, 5, rfx.P47), dtype.F16, 8, true},
+			"planes":    {quantise.NewPlanes(10, 5, rfx.P23, 2, true), dtype.F16, 8, false},
 			"fragments": {quantise.NewFragments(10, 1<<20, rfx.P23), dtype.F16, 1 << 20, true},
 			"high":      {quantise.NewLayout(int(min(1<<40, int64(math.MaxInt))), 5, rfx.P23), dtype.F16, 8, true},
 		} {
@@ -319,6 +320,12 @@ func TestLaunchRefuses(t *testing.T) {
 		}
 		if _, err := quantise.Launch(v, quantise.NewRanges(10, 5, rfx.P23), dtype.F32, 8); v.Const("FRAGMENTS") == 0 {
 			shadertest.Refused(t, v.Name+", ranges alone", err, true)
+		} else if err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		planes := quantise.NewPlanes(10, 5, rfx.P23, rfx.P23.Bytes(), true)
+		if _, err := quantise.Launch(v, planes, dtype.F16, 8); v.Code == backend.CodePTX || v.Code == backend.CodeGo {
+			shadertest.Refused(t, v.Name+", three digits in planes", err, true)
 		} else if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}

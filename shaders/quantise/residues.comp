@@ -1,5 +1,5 @@
-// Computes: B (cols × n) in RFX-p's fixed point as residues, or as two digits, q (quantise.go), from the ranges of
-// parts of its columns that phase 0 of kernel.comp found.
+// Computes: B (cols × n) in RFX-p's fixed point as residues, or as digits, q (quantise.go), from the ranges of parts of
+// its columns that phase 0 of kernel.comp found.
 // Tile: a workgroup has 16 columns of 128 rows of B, an invocation 16 rows of a column.
 // Data movement: elements go through registers. The invocations of a column are neighbours, so that they store whole
 // sectors of each modulus.
@@ -26,11 +26,13 @@ layout(buffer_reference, std430, buffer_reference_align = 16) buffer Words4 { uv
 
 shared uint found[CHUNKS][COLS];
 
-// load returns the f32 bits of row k's element j, zero outside B.
-uint load(uint k, uint j) {
-    if (k >= p.k || j >= p.n) return 0;
-    if (p.elem == F32) return Words(at(uvec2(p.b), k, 4 * p.ldb)).v[j];
-    return widen((Words(at(uvec2(p.b), k, 2 * p.ldb)).v[j / 2] >> (16 * (j % 2))) & 0xffffu, p.elem);
+#define HIGH 16 // rows of an invocation
+
+// load reads words with element j of HIGH rows from k on, of the last one for rows past that. No load waits for another.
+void load(out uint x[HIGH], uint k, uint j, uint bytes) {
+    j = min(j, p.n - 1);
+    [[unroll]] for (uint i = 0; i < HIGH; i++)
+        x[i] = Words(at(uvec2(p.b), min(k + i, p.k - 1), bytes * p.ldb)).v[j * bytes / 4];
 }
 
 // balanced returns 2^n modulo m in [-m/2, m/2], n at most 32.
@@ -49,6 +51,13 @@ uint residue(uvec2 q, uint m) {
     return modulo(uint(x + int(multiple(m, 1 << 24) + m / 2)), m, reciprocal(m)) - m / 2;
 }
 
+// digit returns number `i` of the balanced digits of 8 bits of q. Adding a half to each byte, and taking it away again,
+// makes balanced digits of a number's bytes.
+uint digit(uvec2 q, uint i) {
+    uint carry, lo = uaddCarry(q.x, 0x80808080u, carry), word = i < 4 ? lo : q.y + 0x8080u + carry;
+    return word >> (8 * (i % 4)) & 255u ^ 128u;
+}
+
 void main() {
     uint chunk = gl_LocalInvocationIndex % CHUNKS, column = gl_LocalInvocationIndex / CHUNKS;
     uint j = gl_WorkGroupID.y * COLS + column, block = gl_WorkGroupID.x, blocks = (p.k + DEPTH - 1) / DEPTH;
@@ -63,19 +72,23 @@ void main() {
     if (block == 0 && chunk == 0) Words(uvec2(p.q)).v[j] = r;
     if (block >= blocks) return;
     int l = unit(r, p.bits);
-    uvec2 q[16];
-    [[unroll]] for (uint i = 0; i < 16; i++)
-        q[i] = quantise(load(block * DEPTH + chunk * 16 + i, j), l);
+    uint x[HIGH], k = block * DEPTH + chunk * HIGH;
+    load(x, k, j, p.elem == F32 ? 4 : 2);
+    uvec2 q[HIGH];
+    [[unroll]] for (uint i = 0; i < HIGH; i++) {
+        if (p.elem != F32) x[i] = widen(x[i] >> (16 * (j % 2)) & 0xffffu, p.elem);
+        q[i] = quantise(k + i < p.k && j < p.n ? x[i] : 0, l);
+    }
     uvec2 rows = at(uvec2(p.q), p.chunks + 1, 4 * p.ldq);
-    uint planes = p.across == 0 ? 2 : p.across;
+    uint planes = p.across == 0 ? (p.bits + 1) / 8 : p.across;
     [[unroll]] for (uint m = 0; m < MOST_MODULI; m++) {
         if (m >= planes) break;
         uvec4 w = uvec4(0);
-        [[unroll]] for (uint i = 0; i < 16; i++) {
-            uint x;
-            if (p.across == 0) x = ((q[i].x + 0x80u) ^ 0x80u) >> (8 * m);
-            else x = residue(q[i], MODULI[m]);
-            w[i / 4] |= (x & 255u) << (8 * (i % 4));
+        [[unroll]] for (uint i = 0; i < HIGH; i++) {
+            uint y;
+            if (p.across == 0) y = digit(q[i], m);
+            else y = residue(q[i], MODULI[m]);
+            w[i / 4] |= (y & 255u) << (8 * (i % 4));
         }
         Words4(at(rows, ((m * blocks + block) * (CHUNKS / 2) + chunk / 2) * p.ldq + j, 32)).v[chunk % 2] = w;
     }

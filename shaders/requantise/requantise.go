@@ -22,9 +22,9 @@ import (
 var files embed.FS
 
 // Program is the table of the kernel. It has no Encode; see Launch. slots has the entry of each digit of panels, plus
-// 1, 0 where there is none; for strips and pairs where each entry's digits begin; for planes of two of every four columns
-// rfx.Sparse24's places; it is not read for rows. rows has first entry and range of each row, then the number of
-// entries.
+// 1, 0 where there is none; for strips and pairs where each entry's digits begin; for planes of two of every four
+// columns rfx.Sparse24's places; it is not read for rows. rows has first entry and range of each row, then the number
+// of entries.
 var Program = &spec.Program{
 	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"),
 	Params: spec.Params[params](), Files: files,

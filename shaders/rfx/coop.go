@@ -37,10 +37,10 @@ var coops = []coop{
 // rows is the panel's height.
 func (c coop) rows() uint32 { return pick(c.swap, c.N, c.M) }
 
-// sharedWords is the shared memory of digits of B, or of sums, in words: see panel.comp.
-func (c coop) sharedWords(p rfx.P) uint32 {
+// sharedOctets is the shared memory of digits of B and A, or of sums, in units of 16 bytes: see panel.comp.
+func (c coop) sharedOctets(p rfx.P) uint32 {
 	s := uint32(p.Bytes())
-	return max(s*c.cols*12, (2*s-1)*c.rows()*(c.cols+4))
+	return max(s*(c.cols+c.rows())*3, (2*s-1)*c.rows()*(c.cols+4)/4)
 }
 
 func (c coop) variant(p rfx.P) *spec.Variant {
@@ -48,9 +48,10 @@ func (c coop) variant(p rfx.P) *spec.Variant {
 		c.cols = 32 // one tile a subgroup: the driver compiles two for half a minute
 	}
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
+	narrow := spec.Flag(c.K == 8)
 	return sizes{p: p, v: int(c.rows())}.sized(spec.SPIRV(fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), spec.Variant{
 		Need: spec.Need{
-			Int8: true, Shared: 4 * c.sharedWords(p),
+			Int8: true, Shared: 16 * c.sharedOctets(p),
 			Shapes: []backend.MatrixShape{c.Shape(dtype.S8)},
 		},
 		Local: spec.Line(c.Sub * c.subs), Sub: c.Sub, Matrix: true,
@@ -58,9 +59,10 @@ func (c coop) variant(p rfx.P) *spec.Variant {
 			constant("LOCAL", 0, c.Sub*c.subs), constant("V", 1, c.rows()), constant("TM", 2, c.M), constant("TN", 3, c.N),
 			constant("TK", 4, c.K),
 			constant("SWAP", 5, spec.Flag(c.swap)), constant("COLS", 6, c.cols), constant("SUBS", 7, c.subs),
-			constant("SHARED", 8, c.sharedWords(p)), spec.Define("BITS", uint32(p)), spec.Define("WARPS", 1),
+			constant("SHARED", 8, c.sharedOctets(p)), spec.Define("BITS", uint32(p)), spec.Define("WARPS", 1),
+			spec.Define("NARROW", narrow),
 		},
-		Unit:  spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop_p%d.spv", p)},
+		Unit:  spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop%s_p%d.spv", pick(narrow == 1, "_k8", ""), p)},
 		Shape: uint32(1),
 	}), panelsKind, c.cols)
 }

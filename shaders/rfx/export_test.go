@@ -20,10 +20,10 @@ func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) 
 		return packStrips(a, v)
 	case InPairs:
 		return packPairs(a, v)
-	case Residues:
+	case Residues, Digits:
 		return packResidues(a, v)
 	case SparseResidues:
-		return packSparseResidues(a, PrecisionOf(v))
+		return packSparseResidues(a, v)
 	}
 	return packPanels(a, v, min(longest, mostVectors))
 }

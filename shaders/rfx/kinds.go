@@ -28,6 +28,11 @@ var (
 		Summary: "as panels, with rows in the order of format tiledcsr, which groups similar rows",
 		When:    "Reproducible mode: rows with entries in the same columns that are not neighbours.",
 	}
+	stationaryKind = &spec.Kind{
+		Name:    "stationary",
+		Summary: "as panels; B stays in shared memory, 16 columns a CTA, and is quantised there",
+		When:    "Reproducible mode: as panels, from about 32 columns of B on, A having up to about 4096 columns, on CUDA from compute capability 9.0 on.",
+	}
 	stripsKind = &spec.Kind{
 		Name:    "strips",
 		Summary: "8-bit digits by integer MMA; each warp expands masks and digits of 16 rows into fragments; B comes in the order of fragments",
@@ -40,8 +45,13 @@ var (
 	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
-		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA) or cooperative matrices (Vulkan), put together by the Chinese remainder theorem",
+		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA), cooperative matrices (Vulkan) or dot products (WebGPU), put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
+	}
+	digitsKind = &spec.Kind{
+		Name:    "digits",
+		Summary: "dense; 8-bit digits by integer cooperative matrices, whose operands come straight from memory",
+		When:    "Reproducible mode: few columns and up to about 90 % zeros, on Vulkan.",
 	}
 	sparseResiduesKind = &spec.Kind{
 		Name:    "residues24",
@@ -52,17 +62,19 @@ var (
 
 // sizes are the figures of a variant that decide how matrices are packed: their precision, the rows of a panel (0:
 // there are none), whether rows are in tiledcsr's order, whether workgroups take row segments, whether the matrix is in
-// strips or in pairs, and whether elements are residues, of two of every four columns.
+// strips or in pairs, and whether elements are residues, of two of every four columns, or digits in place of residues.
 type sizes struct {
-	p        rfx.P
-	v        int
-	shuffled bool
-	teams    bool
-	strips   bool
-	pairs    bool
-	residues bool
-	sparse   bool
-	slices   bool // residues are in slices: see rfx.Planes
+	p          rfx.P
+	v          int
+	shuffled   bool
+	teams      bool
+	strips     bool
+	pairs      bool
+	stationary bool // B is in shared memory
+	residues   bool
+	sparse     bool
+	digits     bool
+	slices     bool // residues are in slices: see rfx.Planes
 }
 
 // sized completes a variant of tiles of cols columns; 0: the launch decides.
@@ -80,10 +92,12 @@ func panelRows(v *spec.Variant) int { return v.Tile.Panel }
 // hasTeams tells whether workgroups of a variant take row segments.
 func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
 
-// What it takes to make fragments of strips and of pairs, counted in products that take as long (H200).
+// What it takes to make fragments of strips and of pairs, counted in products that take as long (H200). At p = 15 a
+// multiprocessor has twice as many warps for pairs.
 const (
-	stripFragments = 17
-	pairFragments  = 33
+	stripFragments  = 17
+	pairFragments   = 33
+	pairFragments15 = 16
 )
 
 // Instructions is Products with what it takes to make fragments.
@@ -92,6 +106,9 @@ func Instructions(v *spec.Variant, k int) int64 {
 	case InStrips:
 		return Products(v, k) + stripFragments
 	case InPairs:
+		if pairSizes[PrecisionOf(v)].ctas > 1 {
+			return Products(v, k) + pairFragments15
+		}
 		return Products(v, k) + pairFragments
 	}
 	return Products(v, k)
@@ -105,9 +122,22 @@ func Products(v *spec.Variant, k int) int64 {
 	case Rows, Direct:
 		return 1
 	case Residues, SparseResidues:
-		if !inDigits(p) {
+		if p != digitsAt {
 			return int64(moduliOf(k, p))
 		}
 	}
 	return int64(p.Bytes() * p.Bytes())
+}
+
+// Fetched returns the bytes that a variant fetches from caches for each entry, or vector, and n columns of B, of which
+// there are k rows: the row of B in fixed point, or as it is in f32; for variants with B in shared memory the vector's
+// digits and its column number, each time.
+func Fetched(v *spec.Variant, k, n int) int64 {
+	switch kind(v) {
+	case Direct:
+		return 4 * int64(n)
+	case Stationary:
+		return int64(v.Tile.Panel*PrecisionOf(v).Bytes()+4) * int64(spec.Ceil(n, stationaryCols))
+	}
+	return 4 * int64(Layout(v, k, n).Row())
 }

@@ -6,8 +6,8 @@
 // Data movement: bulk copies load segments into the warp's stage buffer in shared memory, ahead of time. A lane loads
 // the pairs that eight bits tell, one behind the other; a byte permute for each digit puts two of them into a register.
 // Digits of B come in the order of fragments, one block ahead, for all warps from the first-level cache.
-// Bound by: memory bandwidth, and with few entries by integer instructions.
-// Constants: BITS (p), WARPS, STAGE (bytes of a warp's stage buffer).
+// Bound by: latency, of the loads of B and of a block's instructions, which a multiprocessor has few warps to hide.
+// Constants: BITS (p), WARPS, STAGE (bytes of a warp's stage buffer), CTAS (of a multiprocessor).
 
 #include "store.cuh"
 #include "../include/bulk.cuh"
@@ -17,9 +17,9 @@
 #define DIAGS (2 * S - 1) // sums of places
 #define ROWS 16 // of a strip
 #define SLOTS 4 // stages, at most
-#define PAIR (2 * S) // bytes of a pair: those of the lowest digits first
+#define PAIR (4 * WORDS) // bytes of a pair: those of the lowest digits first
 #define DOUBLED 0x80000000u // of a strip's extra blocks: see rfx.Pairs
-#define WORDS (S % 2 == 0 ? S / 2 : S) // registers of a pair: of two digits each, or of one if S is odd
+#define WORDS ((S + 1) / 2) // registers of a pair: of two digits each
 
 // mma is d += a·b, exactly as long as sums fit. `places` has the columns of a's elements.
 __device__ __forceinline__ void mma(int (&d)[4], const u32 (&a)[4], uint2 lower, uint2 upper, u32 places) {
@@ -37,24 +37,18 @@ template <int BIT> __device__ __forceinline__ void pair(u32 (&w)[WORDS], u32 &at
                  "@p ld.shared.b32 %0, [%1]; @p add.u32 %1, %1, %4; }"
                  : "=&r"(w[0]), "+r"(at)
                  : "r"(bits), "n"(1 << BIT), "n"(PAIR));
-#elif S == 4
+#elif WORDS == 2
     asm volatile("{ .reg .pred p; .reg .b32 t; and.b32 t, %3, %4; setp.ne.b32 p, t, 0; mov.b32 %0, 0; mov.b32 %1, 0; "
                  "@p ld.shared.v2.b32 {%0, %1}, [%2]; @p add.u32 %2, %2, %5; }"
                  : "=&r"(w[0]), "=&r"(w[1]), "+r"(at)
                  : "r"(bits), "n"(1 << BIT), "n"(PAIR));
 #else
-#if S == 3
-#define LOAD "ld.shared.u16"
-#define APART 2
-#else
-#define LOAD "ld.shared.b32"
-#define APART 4
-#endif
     asm volatile("{ .reg .pred p; .reg .b32 t; and.b32 t, %4, %5; setp.ne.b32 p, t, 0; "
                  "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; "
-                 "@p " LOAD " %0, [%3]; @p " LOAD " %1, [%3+%7]; @p " LOAD " %2, [%3+%8]; @p add.u32 %3, %3, %6; }"
+                 "@p ld.shared.b32 %0, [%3]; @p ld.shared.b32 %1, [%3+4]; @p ld.shared.b32 %2, [%3+8]; "
+                 "@p add.u32 %3, %3, %6; }"
                  : "=&r"(w[0]), "=&r"(w[1]), "=&r"(w[2]), "+r"(at)
-                 : "r"(bits), "n"(1 << BIT), "n"(PAIR), "n"(APART), "n"(2 * APART));
+                 : "r"(bits), "n"(1 << BIT), "n"(PAIR));
 #endif
 }
 
@@ -65,11 +59,10 @@ template <int R> __device__ __forceinline__ void fragment(u32 (&a)[S][4], u32 &a
     pair<2 * R + 1>(y, at, bits);
 #pragma unroll
     for (int d = 0; d < S; d++)
-        a[d][R] = S % 2 != 0 ? __byte_perm(x[d % WORDS], y[d % WORDS], 0x5410)
-                             : __byte_perm(x[d / 2], y[d / 2], d % 2 != 0 ? 0x7632 : 0x5410);
+        a[d][R] = __byte_perm(x[d / 2], y[d / 2], d % 2 != 0 ? 0x7632 : 0x5410);
 }
 
-// Block is what a lane knows of a block: the address of its first pair, its bits, and the columns of slots.
+// Block is a block as a lane sees it: the address of its first pair, its bits, and the columns of slots.
 struct Block {
     u32 at, bits, places;
 };
@@ -167,7 +160,7 @@ struct Stream {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, CTAS)
     rfx(const u32 *__restrict__ rows, const unsigned char *__restrict__ ints, const void *__restrict__ values,
         const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, void *part,
         const __grid_constant__ Params p) {
@@ -213,6 +206,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
                 }
             } else {
                 Block block = segment.block(0);
+#if BUFFERS == 1
+#pragma unroll 1
+                for (u32 k = 0; k < n; k++) {
+                    next_block++;
+                    Block behind = segment.block(min(k + 1, n - 1));
+                    step(sum, block, now);
+                    block = behind;
+                    load(now, (const uint2 *)digits + lane, min(next_block, regular - 1) >> doubled);
+                }
+#else
 #pragma unroll 2 // so that nothing waits for the digits of B of the next block
                 for (u32 k = 0; k < n; k++) {
                     uint2 next[2][S];
@@ -224,6 +227,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
 #pragma unroll
                     for (int d = 0; d < S; d++) now[0][d] = next[0][d], now[1][d] = next[1][d];
                 }
+#endif
             }
             __syncwarp();
             stream.fetch(slot, lane);

@@ -16,21 +16,31 @@ import (
 )
 
 const (
-	pairWarps  = 14       // of a workgroup, of which a multiprocessor has one
-	pairStage  = 88 * 128 // bytes of a warp's stage buffer; the first-level cache has the rest
-	pairSlots  = 2        // segments that a stage buffer has room for at least, if they have several blocks
-	pairBlocks = 8        // of a segment, at most
+	pairSlots  = 2 // segments that a stage buffer has room for at least, if they have several blocks
+	pairBlocks = 8 // of a segment, at most
 )
+
+// pairSize is a workgroup: its warps, the bytes of each one's stage buffer, and how many workgroups a multiprocessor
+// has. The first-level cache has what shared memory leaves, for B.
+type pairSize struct{ warps, stage, ctas, buffers int }
+
+// pairSizes are those by precision, as registers allow.
+var pairSizes = map[rfx.P]pairSize{
+	rfx.P15: {14, 44 * 128, 2, 2}, rfx.P23: {14, 44 * 128, 2, 1}, rfx.P31: {14, 88 * 128, 1, 2}, rfx.P47: {14, 88 * 128, 1, 2},
+}
 
 // byPairs are the variants for pairs.
 func byPairs() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
+		x := pairSizes[p]
 		v := sizes{p: p, pairs: true}.sized(spec.PTX(fmt.Sprintf("cuda90_pairs_p%d", p), spec.Variant{
-			Entry: "rfx", Local: spec.Line(32 * pairWarps), Shared: pairWarps * pairStage, Overlaps: true,
+			Entry: "rfx", Local: spec.Line(uint32(32 * x.warps)), Shared: uint32(x.warps * x.stage), Overlaps: true,
 			Need: spec.Need{Arch: 90, Shapes: []backend.MatrixShape{spec.Shape(rfx.StripRows, stripTile, 32, dtype.S8)}},
 			Consts: []spec.Const{
-				spec.Define("BITS", uint32(p)), spec.Define("WARPS", pairWarps), spec.Define("STAGE", pairStage),
+				spec.Define("BITS", uint32(p)), spec.Define("WARPS", uint32(x.warps)),
+				spec.Define("STAGE", uint32(x.stage)), spec.Define("CTAS", uint32(x.ctas)),
+				spec.Define("BUFFERS", uint32(x.buffers)),
 			},
 			Unit: spec.Unit{Source: "pairs.cu"},
 		}), pairsKind, stripTile)
@@ -51,7 +61,7 @@ func packPairs[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec
 	}
 	p, ranges := PrecisionOf(variant), rfx.Rows(a)
 	var s *rfx.Pairs
-	ok := fitting(func(blocks, most int) (ok bool) {
+	ok := fitting(pairSizes[p].stage, func(blocks, most int) (ok bool) {
 		s, ok = rfx.PackPairs(a, ranges, p, blocks, most)
 		return ok
 	})
@@ -73,7 +83,7 @@ func packPairs[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec
 		},
 		Stats: formats.Stats{
 			StoredBytes: int64(read), Slots: 2 * s.Pairs, MACs: s.Count * rfx.StripRows * rfx.StripColumns / 2,
-			Gathers: int64(spec.Ceil(a.Rows, rfx.StripRows*pairWarps)) * int64(a.Cols),
+			Gathers: int64(spec.Ceil(a.Rows, rfx.StripRows*pairSizes[p].warps)) * int64(a.Cols),
 		},
 		Items: int64(spec.Ceil(a.Rows, rfx.StripRows)),
 	}
@@ -85,18 +95,18 @@ func packPairs[T formats.Value](a *formats.CSR[T], variant *spec.Variant) (*spec
 
 // fitting calls pack with the most blocks of a segment, and the most bytes, until it succeeds: with as many blocks as
 // let a stage buffer hold several.
-func fitting(pack func(blocks, most int) bool) bool {
+func fitting(stage int, pack func(blocks, most int) bool) bool {
 	for blocks := pairBlocks; blocks > 1; blocks /= 2 {
-		if pack(blocks, pairStage/pairSlots) {
+		if pack(blocks, stage/pairSlots) {
 			return true
 		}
 	}
-	return pack(1, pairStage)
+	return pack(1, stage)
 }
 
 // slotsOfPairs is Slots for pairs.
 func slotsOfPairs(rows, cols int, rowptr []int64, colidx []int32, variant *spec.Variant) (slots []uint32, err error) {
-	if !fitting(func(blocks, most int) (ok bool) {
+	if !fitting(pairSizes[PrecisionOf(variant)].stage, func(blocks, most int) (ok bool) {
 		_, slots, ok = rfx.PairPlaces(rowptr, colidx, cols, PrecisionOf(variant), blocks, most)
 		return ok
 	}) {
@@ -107,11 +117,11 @@ func slotsOfPairs(rows, cols int, rowptr []int64, colidx []int32, variant *spec.
 
 // together returns how many strips a workgroup takes: those that let the warps of all multiprocessors load the fewest
 // segments one after the other.
-func together(strips, tiles, segments int64, units int) int64 {
-	best, least := int64(1), int64(math.MaxInt64)
-	for each := int64(1); each <= pairWarps; each++ {
-		turns := spec.Ceil(spec.Ceil(strips, each)*tiles, int64(max(1, units)))
-		if t := turns * (1 + spec.Ceil(segments, pairWarps/each)); t < least {
+func together(x pairSize, strips, tiles, segments int64, units int) int64 {
+	best, least, warps := int64(1), int64(math.MaxInt64), int64(x.warps)
+	for each := int64(1); each <= warps; each++ {
+		turns := spec.Ceil(spec.Ceil(strips, each)*tiles, int64(max(1, units)*x.ctas))
+		if t := turns * (1 + spec.Ceil(segments, warps/each)); t < least {
 			best, least = each, t
 		}
 	}
@@ -122,7 +132,7 @@ func together(strips, tiles, segments int64, units int) int64 {
 func launchPairs(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
 	m := e.Format.(Split)
 	count, tiles := spec.Ceil(int64(e.Rows), rfx.StripRows), int64(spec.Ceil(p.N, stripTile))
-	each := together(count, tiles, int64(m.Pairs.Segments)/max(1, count), p.Caps.Units)
+	each := together(pairSizes[m.P], count, tiles, int64(m.Pairs.Segments)/max(1, count), p.Caps.Units)
 	groups, err := spec.Fold(spec.Ceil(count, each)*tiles, 1)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)

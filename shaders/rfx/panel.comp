@@ -5,7 +5,7 @@
 // Data movement: a tile's 32 rows of B, as digits, are loaded into shared memory transposed: for each place and column
 // 32 bytes, one for each vector, so that both operands are read by rows of bytes along the vectors. Column 8o + i of
 // the workgroup's is at place i·(COLS/8) + o: an invocation loads eight neighbouring columns, and the writes of
-// neighbours go to other banks. The next tile is prefetched to registers.
+// neighbours go to other banks. A's digits go through shared memory, too. The next tile is prefetched to registers.
 // Bound by: gathers of rows of B, then shared memory.
 //
 // The panel has as many rows as fit the device's matrix operation:
@@ -30,22 +30,35 @@ layout(constant_id = 4) const uint TK = 32;
 layout(constant_id = 5) const uint SWAP = 1;
 layout(constant_id = 6) const uint COLS = 128;
 layout(constant_id = 7) const uint SUBS = 4;
-layout(constant_id = 8) const uint SHARED = 5280; // words of shared memory: what the table computes
+layout(constant_id = 8) const uint SHARED = 1320; // uvec4 of shared memory: what the table computes
 
 #define S ((BITS + 1) / 8) // digits
 #define DIAGS (2 * S - 1) // sums of places
 #define TILE 32 // vectors
-#define PITCH 12 // words from one column's bytes to the next's
+#define PITCH 3 // uvec4 from one column's bytes, or one row's, to the next's
 #define ITEM 5 // words of an item besides its rows: see panels.go
 #define NOROW 0xffffffffu
 
-shared uint mem[SHARED];
+// Operands are loaded faster from elements of 16 bytes. Those of k = 8 begin in the middle of that.
+#if NARROW
+#define UNITS 2
+shared uvec2 mem[UNITS * SHARED];
+#else
+#define UNITS 1
+shared uvec4 mem[SHARED];
+#endif
+#define EACH (4 / UNITS) // words of an element
+uint get(uint i) { return mem[i / EACH][i % EACH]; }
+void put(uint i, uint x) { mem[i / EACH][i % EACH] = x; }
 
 const uint LOCAL = gl_WorkGroupSize.x;
 const uint OCTETS = COLS / 8;
 const uint LOADS = TILE / 4 * OCTETS / LOCAL; // of an invocation for a tile: four vectors by eight columns each
 const uint TILE_COLS = SWAP * TM + (1 - SWAP) * TN;
 const uint ACROSS = COLS / SUBS / TILE_COLS;
+const uint LEFT = S * V * TILE / 16; // uvec4 of A's digits of a tile
+const uint LEFTS = (LEFT + LOCAL - 1) / LOCAL;
+const uint OUT = COLS + 4; // words from one row's sums to the next's
 
 #define OPERAND_A coopmat<int8_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
 #define OPERAND_B coopmat<int8_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
@@ -99,6 +112,7 @@ void main() {
     // Load i of the invocation: vectors 4·quad to 4·quad + 3 and columns from 8·octet.
     uvec4 next[LOADS]; // rows of B to fetch
     Row rows[LOADS][4];
+    uvec4 left[LEFTS]; // digits of A
     SUM sums[ACROSS * DIAGS];
     [[unroll]] for (uint i = 0; i < ACROSS * DIAGS; i++)
         sums[i] = SUM(0);
@@ -113,12 +127,20 @@ void main() {
                         uvec4 c = turn(uvec4(rows[i][0].w[2 * d + h], rows[i][1].w[2 * d + h], rows[i][2].w[2 * d + h],
                                              rows[i][3].w[2 * d + h]));
                         [[unroll]] for (uint j = 0; j < 4; j++)
-                            mem[(d * COLS + place(8 * octet + 4 * h + j)) * PITCH + quad] = c[j];
+                            put((d * COLS + place(8 * octet + 4 * h + j)) * (PITCH * 4) + quad, c[j]);
                     }
+            }
+            [[unroll]] for (uint i = 0; i < LEFTS; i++) {
+                uint t = min(i * LOCAL + gl_LocalInvocationIndex, LEFT - 1);
+                [[unroll]] for (uint e = 0; e < 4; e++)
+                    put((S * COLS + t / 2) * (PITCH * 4) + t % 2 * 4 + e, left[i][e]);
             }
             barrier();
         }
         if (s >= 1 && s <= tiles) {
+            [[unroll]] for (uint i = 0; i < LEFTS; i++)
+                left[i] = Words4(at(uvec2(p.ints), first + s - 1, S * V * TILE))
+                              .v[min(i * LOCAL + gl_LocalInvocationIndex, LEFT - 1)];
             [[unroll]] for (uint i = 0; i < LOADS; i++) {
                 // Columns past the last are read from the last ones' place; they are never stored.
                 uint col = min(base + (i * LOCAL + gl_LocalInvocationIndex) / 8 * 8, p.ldq - 8);
@@ -134,19 +156,19 @@ void main() {
             }
         }
         if (s < 2) continue;
-        Words digits = Words(at(uvec2(p.ints), first + s - 2, S * V * TILE));
         for (uint k = 0; k < TILE; k += TK) {
             OPERAND_A x[S];
             OPERAND_B y[S];
             [[unroll]] for (uint d = 0; d < S; d++) {
-                if (SWAP == 1) coopMatLoad(y[d], digits.v, d * V * 8 + k / 4, 8, BY_COLUMNS);
-                else coopMatLoad(x[d], digits.v, d * V * 8 + k / 4, 8, BY_ROWS);
+                uint from = UNITS * (S * COLS + d * V) * PITCH + UNITS * k / 16;
+                if (SWAP == 1) coopMatLoad(y[d], mem, from, UNITS * PITCH, BY_COLUMNS);
+                else coopMatLoad(x[d], mem, from, UNITS * PITCH, BY_ROWS);
             }
             [[unroll]] for (uint c = 0; c < ACROSS; c++) {
                 [[unroll]] for (uint d = 0; d < S; d++) {
-                    uint from = (d * COLS + (gl_SubgroupID * ACROSS + c) * TILE_COLS) * PITCH + k / 4;
-                    if (SWAP == 1) coopMatLoad(x[0], mem, from, PITCH, BY_ROWS);
-                    else coopMatLoad(y[0], mem, from, PITCH, BY_COLUMNS);
+                    uint from = UNITS * (d * COLS + (gl_SubgroupID * ACROSS + c) * TILE_COLS) * PITCH + UNITS * k / 16;
+                    if (SWAP == 1) coopMatLoad(x[0], mem, from, UNITS * PITCH, BY_ROWS);
+                    else coopMatLoad(y[0], mem, from, UNITS * PITCH, BY_COLUMNS);
                     [[unroll]] for (uint e = 0; e < S; e++)
                         sums[c * DIAGS + d + e] =
                             coopMatMulAdd(x[SWAP == 1 ? 0 : e], y[SWAP == 1 ? e : 0], sums[c * DIAGS + d + e]);
@@ -159,9 +181,9 @@ void main() {
     // The sums, by sum of places, row of the panel and place.
     [[unroll]] for (uint d = 0; d < DIAGS; d++)
         [[unroll]] for (uint c = 0; c < ACROSS; c++) {
-            uint to = d * V * (COLS + 4) + (gl_SubgroupID * ACROSS + c) * TILE_COLS;
-            if (SWAP == 1) coopMatStore(sums[c * DIAGS + d], mem, to, COLS + 4, BY_COLUMNS);
-            else coopMatStore(sums[c * DIAGS + d], mem, to, COLS + 4, BY_ROWS);
+            uint to = (d * V * OUT + (gl_SubgroupID * ACROSS + c) * TILE_COLS) / EACH;
+            if (SWAP == 1) coopMatStore(sums[c * DIAGS + d], mem, to, OUT / EACH, BY_COLUMNS);
+            else coopMatStore(sums[c * DIAGS + d], mem, to, OUT / EACH, BY_ROWS);
         }
     barrier();
     uint part = p.rows.v[item + 3], count = p.rows.v[item + 4];
@@ -170,7 +192,7 @@ void main() {
         uvec4 sum = uvec4(0);
         [[unroll]] for (int d = DIAGS - 1; d >= 0; d--)
             sum = add128(sum << 8 | uvec4(0, sum.xyz) >> 24,
-                         extended(int(mem[(d * V + r) * (COLS + 4) + place(t % COLS)])));
+                         extended(int(get((d * V + r) * OUT + place(t % COLS)))));
         if (count > 0) {
             if (j < p.ldq) Out4(at(uvec2(p.part), part + r * count, 16 * p.ldq)).v[j] = sum;
         } else if (row != NOROW && j < p.n) {

@@ -60,15 +60,22 @@ const mostVectors = 1<<15 - rfx.Tile
 // packPanels encodes a in a variant's panels of v rows; panels of more than longest vectors are done in segments. The
 // words of the array rows are, behind what pack puts first,
 //
-//	items   5 + v words  of each segment or panel, the longest first: the word of its first vector's column, its first
-//	                     tile and how many there are, the first row of part, the rows of part from one of its rows to
-//	                     the next (0 if it is a whole panel), and the rows of C, noRow for those there are not
+//	items   5 + v words  of each segment or panel, the longest first (with B in shared memory in the panels' order):
+//	                     the word of its first vector's column, its first tile and how many there are, the first row
+//	                     of part, the rows of part from one of its rows to the next (0 if it is a whole panel), and
+//	                     the rows of C, noRow for those there are not
 //	sums    3 words      of each row in segments: itself, its first row of part, its last one + 1
 //	columns              of the vectors; then those of the entries, see appendColumns
 //
 // longest is a multiple of rfx.Tile, at most mostVectors; 0 leaves it to longestPanel.
 func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longest int) (*spec.Packed, error) {
 	p, v := PrecisionOf(variant), panelRows(variant)
+	if kind(variant) == Stationary {
+		if err := FitsStationary(variant, a.Cols, a.Type()); err != nil {
+			return nil, err
+		}
+		longest = mostVectors // none is in segments
+	}
 	ranges := rfx.Rows(a)
 	m, listRanges, order, err := panels(a, ranges, variant)
 	if err != nil {
@@ -83,6 +90,9 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 	}
 	words := rowWords(a.RowPtr, ranges)
 	items, sums := splitPanels(m.VecPtr, order, v, longest)
+	if kind(variant) == Stationary { // a warp's panels lie one behind the other
+		slices.SortFunc(items, func(x, y item) int { return cmp.Compare(x.panel, y.panel) })
+	}
 	if int64(len(words))+int64(len(items)*(itemWords+v)+len(sums)+len(m.ColInd)) > math.MaxInt32 {
 		return nil, fmt.Errorf("kernel rfx: %d vectors do not fit 31-bit offsets: %w", len(m.ColInd), backend.ErrUnsupported)
 	}
@@ -90,7 +100,14 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		P: p, Type: a.Type(), V: v, Items: uint32(len(items)),
 		Split: spec.Split{Longest: uint32(longest), Rows: uint32(len(sums) / 3)},
 	}
+	if kind(variant) == Stationary {
+		f.Longest, f.Rows = 0, 0
+	}
 	vectors := uint32(len(words) + len(items)*(itemWords+v) + len(sums))
+	if kind(variant) == Stationary { // columns are loaded by fours
+		sums = append(sums, make([]uint32, -vectors&3)...)
+		vectors += -vectors & 3
+	}
 	for _, t := range items {
 		words = append(words, vectors+t.first, t.first/rfx.Tile, (t.last-t.first)/rfx.Tile, t.part, t.of)
 		for r := range v {
@@ -112,6 +129,11 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 			StoredBytes: int64(read), Slots: int64(len(m.Values)), MACs: int64(len(m.Values)), Gathers: int64(len(m.ColInd)),
 		},
 		Items: int64(len(items)),
+	}
+	if kind(variant) == Stationary {
+		for _, t := range items {
+			e.Stats.Longest = max(e.Stats.Longest, int64(t.last-t.first))
+		}
 	}
 	if len(m.Values) > 0 {
 		e.Stats.Fill = float64(a.NNZ()) / float64(len(m.Values))
@@ -139,11 +161,12 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 
 // Slots returns the entries whose digits kernel requantise is to write for a variant, in the order of its argument: for
 // each tile of a panel, row and vector, the entry's number plus 1, or 0; for variants that take strips or pairs the
-// bytes at which the entries' digits begin; for 2:4 residues rfx.Sparse24's places. It is nil for rows and dense residues.
+// bytes at which the entries' digits begin; for 2:4 residues rfx.Sparse24's places. It is nil for rows, dense residues
+// and digits.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
 	switch {
-	case kind(variant) == Rows || kind(variant) == Residues || a.NNZ() == 0:
+	case kind(variant) == Rows || kind(variant) == Residues || kind(variant) == Digits || a.NNZ() == 0:
 		return nil, nil
 	}
 	rows, cols := a.Dims()

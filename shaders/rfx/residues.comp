@@ -58,11 +58,15 @@ struct Fetched {
 #include "../include/coop_tile.glsl"
 
 // lineOf and placeOf say which of `lines` lines chunk n of the invocation is of, and which chunk of a step it is there:
-// a slice of all lines follows the one before.
-uint lineOf(uint n, const uint lines) { return (n * LOCAL + gl_LocalInvocationIndex) % (2 * lines) / 2; }
+// a slice of all lines follows the one before. Eight neighbours have the same chunk of eight lines, which they write to
+// other banks.
+uint lineOf(uint n, const uint lines) {
+    uint t = (n * LOCAL + gl_LocalInvocationIndex) % (2 * lines);
+    return t / 16 * 8 + t % 8;
+}
 uint placeOf(uint n, const uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
-    return t / (2 * lines) * 2 + t % 2;
+    return t / (2 * lines) * 2 + t / 8 % 2;
 }
 
 // fetch returns chunk n of the invocation, of `lines` lines from `line` on, of a step that begins at `step`. Slices

@@ -40,11 +40,11 @@ func residuesOf(cols uint32, sparse bool) []*spec.Variant {
 	digits := sumsOf(fmt.Sprintf("cuda_digits%s_n%d", infix, cols), cols, true, sparse)
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
-		sums := pick(inDigits(p), digits, residues)
+		sums := pick(p == digitsAt, digits, residues)
 		v := spec.PTX(fmt.Sprintf("cuda_residues%s_p%d_n%d", infix, p, cols), spec.Variant{
 			Entry: "rfx", Local: spec.Line(combineLocal), Before: sums, Overlaps: true,
 			Consts: []spec.Const{spec.Define("BITS", uint32(p)), spec.Define("LIMBS", uint32(p.Limbs())),
-				spec.Define("DIGITS", spec.Flag(inDigits(p))), spec.Define("SPARSE", spec.Flag(sparse))},
+				spec.Define("DIGITS", spec.Flag(p == digitsAt)), spec.Define("SPARSE", spec.Flag(sparse))},
 			Need: spec.Need{Arch: 90, Exact: true, Shared: sums.Shared,
 				Shapes: []backend.MatrixShape{spec.Shape(16, 8, 32, dtype.S8)}},
 			Unit: spec.Unit{Source: "combine.cu", Blob: fmt.Sprintf("cuda_combine%s_p%d.ptx", infix, p)},
@@ -68,14 +68,17 @@ func sumsOf(name string, cols uint32, digits, sparse bool) *spec.Variant {
 	})
 }
 
-// inDigits tells whether these variants multiply digits at p: where that takes fewer products.
-func inDigits(p rfx.P) bool { return p == rfx.P15 }
+// digitsAt is the precision at which these variants multiply digits, as that takes fewer products.
+const digitsAt = rfx.P15
+
+// inDigits tells whether a variant multiplies digits, of those that take bytes in planes.
+func inDigits(v *spec.Variant) bool { return PrecisionOf(v) == digitsAt || kind(v) == Digits }
 
 // suited returns the variant with the narrowest tiles that take all columns at once, v if none does.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	best := v
 	for _, x := range variants {
-		if kind(v) == Residues && kind(x) == Residues && x.Code == v.Code && x.Shape == v.Shape &&
+		if (kind(v) == Residues || kind(v) == Digits) && kind(x) == kind(v) && x.Code == v.Code && x.Shape == v.Shape &&
 			PrecisionOf(x) == PrecisionOf(v) && x.Tile.Cols >= p.N &&
 			(best.Tile.Cols < p.N || x.Tile.Cols < best.Tile.Cols) {
 			best = x
@@ -90,12 +93,12 @@ func moduliOf(k int, p rfx.P) int {
 	return n
 }
 
-// planesOf returns the bytes of an element.
-func planesOf(k int, p rfx.P) int {
-	if inDigits(p) {
-		return p.Bytes()
+// planesOf returns the bytes of an element for a variant.
+func planesOf(k int, v *spec.Variant) int {
+	if inDigits(v) {
+		return PrecisionOf(v).Bytes()
 	}
-	return moduliOf(k, p)
+	return moduliOf(k, PrecisionOf(v))
 }
 
 // digitSums is the sums of places of two digits.
@@ -107,8 +110,16 @@ func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 		return formats.Stats{}, fmt.Errorf("kernel rfx: %d columns as residues: %d are possible: %w", cols, mostColumns,
 			backend.ErrUnsupported)
 	}
+	if p == digitsAt {
+		return planeStats(rows, cols, nnz, p.Bytes())
+	}
+	return planeStats(rows, cols, nnz, moduliOf(cols, p))
+}
+
+// planeStats is ResidueStats given the bytes of an element.
+func planeStats(rows, cols int, nnz int64, planes int) (formats.Stats, error) {
 	elements := int64(spec.Ceil(rows, tileRows)*tileRows) * int64(spec.Ceil(cols, quantise.Depth)*quantise.Depth)
-	s := formats.Stats{Slots: elements, MACs: elements, StoredBytes: elements * int64(planesOf(cols, p))}
+	s := formats.Stats{Slots: elements, MACs: elements, StoredBytes: elements * int64(planes)}
 	if s.StoredBytes > residuesBytes || s.StoredBytes < 0 {
 		return s, fmt.Errorf("kernel rfx: residues of %d×%d take %d bytes, more than %d: %w", rows, cols, s.StoredBytes,
 			int64(residuesBytes), backend.ErrUnsupported)
@@ -122,27 +133,31 @@ func ResidueStats(rows, cols int, nnz int64, p rfx.P) (formats.Stats, error) {
 // packResidues encodes a as residues, or digits. The words of the array rows are, behind what pack puts first,
 // rfx.Residues.Table, rfx.Residues.DigitWeights, and the entries' columns. The array ints is rfx.Planes.
 func packResidues[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	p := PrecisionOf(v)
-	stats, err := ResidueStats(a.Rows, a.Cols, a.NNZ(), p)
+	p, stats := PrecisionOf(v), ResidueStats
+	if kind(v) == Digits {
+		stats = DigitStats
+	}
+	s, err := stats(a.Rows, a.Cols, a.NNZ(), p)
 	if err != nil {
 		return nil, err
 	}
 	ranges := rfx.Rows(a)
-	words, f, part := residueWords(a, ranges, p)
+	words, f, part := residueWords(a, ranges, v)
 	words, f.Columns = appendColumns(words, a.ColIdx)
 	l := planesLayout(a.Rows, a.Cols)
 	l.Slices = v.Packing.(sizes).slices
 	ints := rfx.PackPlanes(a, ranges, p, l, f.Planes, part)
-	return packedResidues(a, f, stats, words, ints), nil
+	return packedResidues(a, f, s, words, ints), nil
 }
 
 // residueWords returns the words of the array rows before the entries' columns, what they hold, and what makes bytes of
 // integers.
-func residueWords[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, p rfx.P) (words []uint32, f Split,
+func residueWords[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, v *spec.Variant) (words []uint32, f Split,
 	part func(q int64, i int) int8) {
 	words = rowWords(a.RowPtr, ranges)
-	f = Split{P: p, Type: a.Type(), Planes: planesOf(a.Cols, p), Table: uint32(len(words))}
-	if inDigits(p) {
+	p := PrecisionOf(v)
+	f = Split{P: p, Type: a.Type(), Planes: planesOf(a.Cols, v), Digits: kind(v) == Digits, Table: uint32(len(words))}
+	if inDigits(v) {
 		return words, f, digit
 	}
 	r := rfx.NewResidues(f.Planes)
@@ -169,16 +184,12 @@ func packedResidues[T formats.Value](a *formats.CSR[T], f Split, stats formats.S
 	}
 }
 
-// digit returns digit i of a q of two.
-func digit(q int64, i int) int8 {
-	var d [2]int32
-	rfx.Digits(d[:], q, 8)
-	return int8(d[i])
-}
+// digit returns digit i of q.
+func digit(q int64, i int) int8 { return int8((q+0x808080808080)>>(8*i) ^ 0x80) }
 
 // launchResidues is launch for residues.
 func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
-	if v.Code == backend.CodeSPIRV {
+	if v.Code != backend.CodePTX {
 		return launchCoopResidues(v, e, p, q)
 	}
 	m := e.Format.(Split)
@@ -190,7 +201,7 @@ func launchResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.
 			backend.ErrUnsupported)
 	}
 	products, workspace := m.Planes, words*16*int64(m.Planes) // residues are bytes
-	if inDigits(m.P) {
+	if inDigits(v) {
 		products, workspace = digitSums, words*64*digitSums
 	}
 	clusters := min(tiles*int64(products), int64(max(1, p.Caps.Units/v.Tile.Cluster)))

@@ -26,7 +26,7 @@ func SparseResidueStats(rows, cols int, nnz, remaining int64, p rfx.P) (formats.
 	if err != nil {
 		return s, err
 	}
-	planes := int64(planesOf(cols, p))
+	planes := s.StoredBytes / max(1, s.Slots)
 	if plane := s.Slots / 2; plane >= rfx.Remaining {
 		return s, fmt.Errorf("kernel rfx: residues of %d×%d take %d bytes a modulus, and may take %d: %w", rows, cols, plane,
 			int64(rfx.Remaining), backend.ErrUnsupported)
@@ -59,13 +59,14 @@ func Remaining(a formats.Sparse) int64 {
 //	           on, 4 words of each entry: column, row mod 16, and its integer as a float64
 //
 // The array ints is rfx.Pack24's.
-func packSparseResidues[T formats.Value](a *formats.CSR[T], p rfx.P) (*spec.Packed, error) {
+func packSparseResidues[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
+	p := PrecisionOf(v)
 	stats, err := SparseResidueStats(a.Rows, a.Cols, a.NNZ(), Remaining(a), p)
 	if err != nil {
 		return nil, err
 	}
 	ranges := rfx.Rows(a)
-	words, f, part := residueWords(a, ranges, p)
+	words, f, part := residueWords(a, ranges, v)
 	s := rfx.NewSparse24(a.RowPtr, a.ColIdx, planesLayout(a.Rows, a.Cols))
 	ints, remainder := rfx.Pack24(s, a, ranges, p, f.Planes, part)
 	f.Remainder = uint32(len(words))

@@ -61,7 +61,7 @@ func (c coopResidues) sums(digits uint32) *spec.Variant {
 
 // variant is combine.comp after these sums.
 func (c coopResidues) variant(p rfx.P) *spec.Variant {
-	digits := spec.Flag(inDigits(p))
+	digits := spec.Flag(p == digitsAt)
 	sums := c.sums(digits)
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
 	v := spec.SPIRV(fmt.Sprintf("vulkan_residues_%v_p%d_n%d", c.MatrixUnit, p, c.cols), spec.Variant{
@@ -86,11 +86,11 @@ func byCoopResidues() (vs []*spec.Variant) {
 	return vs
 }
 
-// launchCoopResidues is launch for these variants.
+// launchCoopResidues is launch for these variants, and for those of WebGPU.
 func launchCoopResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
 	m := e.Format.(Split)
 	products, bytes := m.Planes, int64(1) // of a residue of a sum
-	if inDigits(m.P) {
+	if inDigits(v) {
 		products, bytes = digitSums, 4
 	}
 	outputs := int64(p.M) * int64(q.LD)
@@ -103,7 +103,7 @@ func launchCoopResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quant
 	for _, x := range []struct {
 		variant *spec.Variant
 		groups  int64
-	}{{v.Before, tiles * int64(products)}, {v, spec.Ceil(outputs, local)}} {
+	}{{v.Before, tiles * int64(products)}, {v, spec.Ceil(outputs, local*pick[int64](v.Code == backend.CodeWGSL, 1, 4))}} {
 		groups, err := spec.Fold(x.groups, 1)
 		if err != nil {
 			return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)

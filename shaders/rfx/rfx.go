@@ -14,7 +14,9 @@
 //	                sum of two places, which a segment of fewer than 2¹⁵ vectors cannot overflow;
 //	                (CUDA 9.0; strips, every p) the same, of at most 2¹⁴ columns: see strips.go;
 //	                (CUDA 9.0; pairs, every p) likewise, of two of every four columns: see pairs.go;
-//	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go
+//	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go;
+//	                (Vulkan; dense, every p) as strips: see few.go
+//	dot products    (WebGPU with packed_4x8_integer_dot_product; dense, every p) as residues on CUDA
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
@@ -49,8 +51,13 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl
+//go:embed kernel.wgsl residues.wgsl combine.wgsl
 var files embed.FS
+
+// storeWGSL is store.wgsl, which sources have as STORE.
+//
+//go:embed store.wgsl
+var storeWGSL string
 
 // Format is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
 // is no format: between b and c there is the quantised B.
@@ -74,7 +81,7 @@ var Format = &spec.Format{
 type params struct {
 	n        uint32
 	ldb, ldc uint32
-	ldq      uint32 // of q; with strips the blocks of A's columns
+	ldq      uint32 // of q; with strips the blocks of A's columns; with B in shared memory its rows
 	first    uint32 // word of q's rows; in combine.cu of the remainder
 	// word of rows' segments: see pack and packPanels; of strips' segments: see packStrips
 	heavy       uint32
@@ -115,7 +122,8 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStrips(), byPairs(), byResidues(), bySparseResidues(), byCoopResidues())
+var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byPairs(), byResidues(),
+	bySparseResidues(), byCoopResidues(), byDotResidues(), byDigits())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -156,7 +164,8 @@ type Kind int
 // integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
 // residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
 // columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32; strips of
-// pairs of entries, for sparse matrix instructions and few columns.
+// pairs of entries, for sparse matrix instructions and few columns; panels of neighbouring rows whose kernels have B in
+// shared memory; digits of all elements, for cooperative matrices and few columns.
 const (
 	Rows Kind = iota
 	Panels
@@ -166,22 +175,24 @@ const (
 	SparseResidues
 	Direct
 	InPairs
+	Stationary
+	Digits
 )
 
 // ByRows tells whether a kind has rows as they are in CSR.
 func (k Kind) ByRows() bool { return k == Rows || k == Direct }
 
 // InPlanes tells whether a kind has bytes of every element, or of two of every four columns.
-func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues }
+func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues || k == Digits }
 
 // kindFormats are the formats that the kinds have their rows or panels from; for strips and pairs, the one that fast
 // mode has for few columns; for residues, those that it has for many.
 var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
 	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr",
-	new(lanestream.Matrix[float32]).Format()}
+	new(lanestream.Matrix[float32]).Format(), new(cvse.Matrix[float32]).Format(), "dense"}
 
 var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues",
-	"rows with B as it is", "pairs"}
+	"rows with B as it is", "pairs", "panels with B in shared memory", "digits"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -205,6 +216,8 @@ func kind(v *spec.Variant) Kind {
 		return Direct
 	case panelsKind:
 		return Panels
+	case stationaryKind:
+		return Stationary
 	case stripsKind:
 		return InStrips
 	case pairsKind:
@@ -213,6 +226,8 @@ func kind(v *spec.Variant) Kind {
 		return Residues
 	case sparseResiduesKind:
 		return SparseResidues
+	case digitsKind:
+		return Digits
 	}
 	return Shuffled
 }
@@ -232,7 +247,8 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 }
 
 // Split says for what a matrix is encoded, and how its rows or panels are shared out: the Format of matrices that this
-// kernel encodes. Of panels, Longest counts vectors, and a segment of one counts V times, once for each row.
+// kernel encodes. Of panels, Longest counts vectors, 0 where none is in segments, and a segment of one counts V times,
+// once for each row.
 type Split struct {
 	spec.Split
 	P      rfx.P
@@ -245,6 +261,7 @@ type Split struct {
 	// that of rfx.Residues.DigitWeights.
 	Columns, Table, Weights uint32
 	Planes                  int    // bytes of an element as residues or digits; 0: it is not in planes
+	Digits                  bool   // it is of kind Digits
 	Remainder               uint32 // the word of rows at which a remainder begins: see packSparseResidues; 0: none
 }
 
@@ -278,10 +295,10 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 		return packStrips(a, v)
 	case InPairs:
 		return packPairs(a, v)
-	case Residues:
+	case Residues, Digits:
 		return packResidues(a, v)
 	case SparseResidues:
-		return packSparseResidues(a, PrecisionOf(v))
+		return packSparseResidues(a, v)
 	}
 	return packPanels(a, v, 0)
 }
@@ -293,10 +310,12 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 		return quantise.NewLayout(k, n, p)
 	case Direct:
 		return quantise.NewRanges(k, n, p)
+	case Stationary:
+		return quantise.NewNone(k, n, p)
 	case InStrips, InPairs:
 		return quantise.NewFragments(k, n, p)
-	case Residues, SparseResidues:
-		return quantise.NewPlanes(k, n, p, planesOf(k, p), inDigits(p))
+	case Residues, SparseResidues, Digits:
+		return quantise.NewPlanes(k, n, p, planesOf(k, v), inDigits(v))
 	default:
 		return quantise.NewDigits(k, n, p)
 	}
@@ -310,10 +329,14 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	switch {
+	case kind(v) == Stationary:
+		return launchStationary(v, e, p, q)
 	case m.Strips.Blocks > 0:
 		return launchStrips(v, e, p, q)
 	case m.Pairs.Blocks > 0:
 		return launchPairs(v, e, p, q)
+	case kind(v) == Digits:
+		return launchDigits(v, e, p, q)
 	case m.Planes > 0:
 		return launchResidues(v, e, p, q)
 	}
@@ -377,8 +400,10 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 	m := e.Format.(Split)
 	switch {
 	case PrecisionOf(v) != m.P || panelRows(v) != m.V || kind(v).InPlanes() != (m.Planes > 0) ||
-		kind(v) == SparseResidues != (m.Remainder > 0):
+		kind(v) == SparseResidues != (m.Remainder > 0) || kind(v) == Digits != m.Digits:
 		return fmt.Errorf("a matrix encoded for p = %d, panels of %d rows, %d bytes an element", m.P, m.V, m.Planes)
+	case m.V > 0 && (kind(v) == Stationary) != (m.Longest == 0):
+		return fmt.Errorf("a matrix in panels with segments of %d vectors", m.Longest)
 	case (kind(v) == InStrips) != (m.Strips.Blocks > 0) || (kind(v) == InPairs) != (m.Pairs.Blocks > 0):
 		return fmt.Errorf("a matrix in segments of %d blocks of strips, %d of pairs", m.Strips.Blocks, m.Pairs.Blocks)
 	case p.M != e.Rows || p.K != e.Cols:

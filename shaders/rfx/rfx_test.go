@@ -329,10 +329,17 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
 			continue
 		}
-		if v.Const("RING")+v.Const("STAGE") > 0 && q.a.Cols > kernel.MostStripColumns {
+		if (v.Const("RING")+v.Const("STAGE") > 0 || v.Unit.Source == "few.comp") && q.a.Cols > kernel.MostStripColumns {
 			_, err := kernel.Format.Encode(q.a, v)
 			shadertest.Refused(t, v.Name, err, true)
 			continue
+		}
+		if v.Kind.Name == "stationary" {
+			if err := kernel.FitsStationary(v, q.a.Cols, formats.TypeOf[T]()); err != nil {
+				_, got := kernel.Format.Encode(formats.Convert[T](q.a), v)
+				shadertest.Refused(t, v.Name, got, true)
+				continue
+			}
 		}
 		runVariant[T](t, dev, q, v, want)
 	}
@@ -473,11 +480,18 @@ func TestEncode(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	a := matrix(r, 600, normal, 0, 600, 1)
 	for _, v := range kernel.Format.Variants {
+		p, typ, second := rfx.P(v.Const("BITS")), dtype.F32, rfx.Rows(a)[1]
+		stationary := v.Kind.Name == "stationary"
 		e, err := kernel.Format.Encode(a, v)
+		if stationary && p >= rfx.P31 {
+			shadertest.Refused(t, v.Name+" with a B of f32", err, true)
+			x := formats.Convert[half.F16](a)
+			typ, second = dtype.F16, rfx.Rows(x)[1]
+			e, err = kernel.Format.Encode(x, v)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Split)
 		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Segments: 3,
 			Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
@@ -488,6 +502,9 @@ func TestEncode(t *testing.T) {
 			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1,
 				Columns: uint32(621+rows+3) &^ 3}
 			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())
+		}
+		if stationary { // no panel is in segments
+			want.Type, want.Longest = typ, 0
 		}
 		if v.Const("TEAMS") > 0 { // segments have four words
 			want.Columns = 24
@@ -502,17 +519,18 @@ func TestEncode(t *testing.T) {
 		}
 		if v.Const("STAGE") > 0 { // ten blocks, each followed by one for the last two of every four entries
 			want = kernel.Split{P: p, Type: dtype.F32, Columns: 16,
-				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*2*p.Bytes()+15) &^ 15}}
-			macs, bytes = 20*16*32, 3*16+20*192+301*2*p.Bytes()
+				Pairs: kernel.Strips{Blocks: 8, Segments: 3, Largest: uint32(16+8*192+129*((2*p.Bytes()+3)&^3)+15) &^ 15}}
+			macs, bytes = 20*16*32, 3*16+20*192+301*((2*p.Bytes()+3)&^3)
 		}
-		if v.Before != nil { // residues of 600 columns, or digits
+		if few := v.Unit.Source == "few.comp"; few || v.Before != nil { // residues of 600 columns, or digits
 			n, _ := rfx.ModuliFor(600, p)
 			words := 8 + (n+1)/2*4 + 4 + (n+1)*p.Limbs() + 1 + 2*n
-			if p == rfx.P15 {
-				n, words = 2, 8
+			digits := few || p == rfx.P15
+			if digits {
+				n, words = p.Bytes(), 8
 			}
-			want = kernel.Split{P: p, Type: dtype.F32, Planes: n, Table: 8, Columns: uint32(words+3) &^ 3}
-			if p != rfx.P15 {
+			want = kernel.Split{P: p, Type: dtype.F32, Planes: n, Digits: few, Table: 8, Columns: uint32(words+3) &^ 3}
+			if !digits {
 				want.Weights = uint32(words - 2*n)
 			}
 			macs, bytes = 256*640, 256*640*n-32
@@ -529,7 +547,7 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %+v", v.Name, e.Stats)
 		}
 		rows := backend.View[uint32](e.Arrays[0].Data)
-		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != rfx.Rows(a)[1] {
+		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != second {
 			t.Errorf("%s: rows are %v", v.Name, rows)
 		}
 		if m.Columns%4 != 0 || !slices.Equal(backend.View[int32](backend.Bytes(rows))[m.Columns:][:601], a.ColIdx) {
@@ -591,11 +609,24 @@ func TestLaunchRefuses(t *testing.T) {
 				Code: backend.CodeWGSL})
 		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") &&
-				(other.Before == nil) == (v.Before == nil) && other.Const("SPARSE") == v.Const("SPARSE") {
+				(other.Before == nil) == (v.Before == nil) && other.Const("SPARSE") == v.Const("SPARSE") &&
+				(other.Unit.Source == "few.comp") == (v.Unit.Source == "few.comp") {
 				continue
 			}
 			if _, err := kernel.Format.Launch(other, e, good); err == nil {
 				t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
+			}
+		}
+		if v.Kind.Name == "stationary" {
+			j := slices.IndexFunc(kernel.Format.Variants, func(x *spec.Variant) bool {
+				return x.Kind.Name == "panels" && x.Code == backend.CodePTX && x.Const("BITS") == v.Const("BITS")
+			})
+			if j < 0 {
+				continue // at p = 47
+			}
+			panels := kernel.Format.Variants[j]
+			if _, err := kernel.Format.Launch(panels, e, good); err == nil {
+				t.Errorf("%s takes a matrix encoded for %s", panels.Name, v.Name)
 			}
 		}
 	}
@@ -621,7 +652,7 @@ func TestCoopTable(t *testing.T) {
 			}
 			continue
 		}
-		if !v.Matrix {
+		if !v.Matrix || v.Unit.Source == "few.comp" {
 			continue
 		}
 		cols, width := v.Const("COLS"), v.Const("TN")
@@ -650,7 +681,8 @@ func TestCoopShapes(t *testing.T) {
 		if !shadertest.ForeignShapes() {
 			t.Skip("SPMM_SHAPES=all runs other vendors' tiles")
 		}
-		for _, v := range append(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin)...) {
+		for _, v := range slices.Concat(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin),
+			kernel.Fews(rfx.P23, c.SubgroupMin)) {
 			t.Run(v.Name, func(t *testing.T) {
 				for _, q := range problems() {
 					if slices.Contains([]string{"normal, 33 columns", "specials of B"}, q.name) {

@@ -48,10 +48,8 @@ uint epilogue(uint y, uint row, uint j) {
     return (p.store >> 4 & 15u) != 0 ? relu(y) : y;
 }
 
-// store writes element (row, j) of C, given the sum.
-void store(uint row, uint j, uvec4 sum) {
-    uint ra = p.rows.v[2 * row + 1], rb = p.q.v[j];
-    uint y = round128(sum, unit(ra, BITS) + unit(rb, BITS));
+// storeRounded writes element (row, j) of C, given the rounded sum and the ranges of the row and of the column.
+void storeRounded(uint row, uint j, uint y, uint ra, uint rb) {
     if (((ra | rb) & WILD) != 0) {
         uint c = kind(row, j);
         if (c != 0) y = class_value(c);
@@ -62,4 +60,10 @@ void store(uint row, uint j, uvec4 sum) {
         y = epilogue(y, row, j);
     }
     line.v[j] = y;
+}
+
+// store writes element (row, j) of C, given the sum.
+void store(uint row, uint j, uvec4 sum) {
+    uint ra = p.rows.v[2 * row + 1], rb = p.q.v[j];
+    storeRounded(row, j, round128(sum, unit(ra, BITS) + unit(rb, BITS)), ra, rb);
 }

@@ -41,7 +41,7 @@ func wgsl(p rfx.P) map[string]string {
 		fmt.Fprintf(&settle, "    push(sum%d);\n", d)
 	}
 	return map[string]string{
-		"PARTS": fmt.Sprint(4 * local), "HALF": include.HalfWGSL, "FIXED": include.FixedWGSL,
+		"PARTS": fmt.Sprint(4 * local), "HALF": include.HalfWGSL, "FIXED": include.FixedWGSL, "STORE": storeWGSL,
 		"DIGIT": fmt.Sprintf("%du", bits), "REST": fmt.Sprintf("%du", 32-bits),
 		"SUMS": declare.String(), "ADD": strings.TrimRight(add.String(), "\n"), "SETTLE": settle.String() +
 			strings.TrimRight(clear.String(), "\n"),

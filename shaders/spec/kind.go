@@ -135,6 +135,7 @@ func needs(vs []*Variant) []string {
 		n := v.Need
 		all.Arch, all.Exact = min(all.Arch, n.Arch), all.Exact && n.Exact
 		all.Lanes, all.F64 = all.Lanes && n.Lanes, all.F64 && n.F64
+		all.Dot4 = all.Dot4 && n.Dot4
 		matrix = matrix && len(n.Shapes) > 0
 		for _, m := range n.Shapes {
 			shapes = with(shapes, fmt.Sprintf("%d×%d×%d %v", m.M, m.N, m.K, m.A))
@@ -153,6 +154,9 @@ func needs(vs []*Variant) []string {
 	}
 	if all.F64 {
 		s = append(s, "f64")
+	}
+	if all.Dot4 {
+		s = append(s, "packed_4x8_integer_dot_product")
 	}
 	return s
 }

@@ -263,6 +263,7 @@ type Need struct {
 	F16    bool
 	Int8   bool
 	F64    bool
+	Dot4   bool
 }
 
 // Met reports whether a device can run the variant.
@@ -270,7 +271,7 @@ func (v *Variant) Met(c backend.Caps) bool {
 	if v.Code != c.Code || v.Need.Arch > c.Arch || v.Need.Exact && v.Need.Arch != c.Arch {
 		return false
 	}
-	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.F64 && !c.F64 ||
+	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.F64 && !c.F64 || v.Need.Dot4 && !c.Dot4 ||
 		v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
 		return false
 	}

@@ -101,7 +101,7 @@ const unsanitized = `-test.skip=Alloc|TensorMaps|Validation|Contract/./long_laun
 
 // browserCases are the cases of the suite that run in a browser; the page's test runs others.
 const browserCases = `^(dense|hrpb|jigsaw|nm/v8|sparse24r|tiledcsr/v8)/f16/(T1±|nonfinite)/m(5|67)|` +
-	`^(dense|lanestream)/s8/f16/T1±/m67|^csr/f32/T1±/m67`
+	`^(dense|lanestream)/s8/f16/T1±/m67|^csr/f32/T1±/m67|^dense/f16/T3/m67`
 
 // plainCases are the cases on the driver without cooperative matrices: all of its variants in all classes, without the
 // large problems, which the same variants multiply in suite-vulkan.
@@ -180,7 +180,7 @@ var table = []*run{
 	},
 	{
 		name: "browser", set: setTest, config: wasm, driver: browser, packages: []string{"./conformance", "./portable/webgpu"},
-		args: []string{`-test.run=^Test(Driver|Lost|BrowserName|BadShader|ReadAndWritten|LargestBuffer|ManyBindings|Conformance)$`},
+		args: []string{`-test.run=^Test(Driver|Lost|BrowserName|BadShader|Dot4|ReadAndWritten|LargestBuffer|ManyBindings|Conformance)$`},
 		env:  []string{"SPMM_BACKEND=webgpu", "SPMM_REQUIRE=webgpu", "SPMM_FILTER=" + browserCases},
 	},
 	{
