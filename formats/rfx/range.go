@@ -45,8 +45,8 @@ func RangeOf(x float32) Range {
 	return RangeFrom(x, lowest)
 }
 
-// RangeFrom returns the range of elements of which largest is the largest magnitude, not 0, and lowest the exponent of
-// the lowest bit that is set in any. All are finite.
+// RangeFrom returns the range of finite elements: largest is their largest magnitude, not 0, and lowest the exponent of
+// the lowest bit that is set in any.
 func RangeFrom(largest float32, lowest int) Range {
 	return Range(E(largest)+rangeBias) | Range(rangeBias-lowest)<<lowestShift
 }

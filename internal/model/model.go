@@ -340,7 +340,7 @@ func (c Cost) or(x Cost) Cost {
 	return c
 }
 
-// LaunchTime is what a launch takes that does nothing, behind another.
+// LaunchTime returns the time of a launch that does nothing, behind another.
 func (m *DeviceModel) LaunchTime() time.Duration {
 	k, _ := m.kind()
 	return time.Duration(k.LaunchUS * float64(time.Microsecond))

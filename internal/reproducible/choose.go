@@ -52,8 +52,8 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		}
 		return named.kind, reasons[named.kind], nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.InStrips, kernel.InPairs,
-		kernel.Residues, kernel.SparseResidues, kernel.Digits)
+	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.InStrips,
+		kernel.InPairs, kernel.Residues, kernel.SparseResidues, kernel.Digits)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -196,7 +196,8 @@ func (r *Executor) fastest(ctx context.Context, candidates []candidate, n int) (
 }
 
 // addingUp is how many launches' time adding up the sums of segments takes: the launch waits for all rows, and reads
-// what they wrote. On an H200 products of 4096² with 10 % of the entries took 5 to 10 µs more than predicted without it.
+// what they wrote. On an H200 products of 4096² with 10 % of the entries took 5 to 10 µs more than predicted without
+// it.
 const addingUp = 2
 
 // predict returns what multiplications by n columns are predicted to take by each candidate, B being in fixed point,
@@ -257,8 +258,8 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 // whole panels. On an H200 it took 0.3 to 0.5 µs.
 const panelTile = 400 * time.Nanosecond
 
-// residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a 2:4
-// matrix.
+// residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a
+// 2:4 matrix.
 func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P) (formats.Stats, error) {
 	rows, cols := r.source.Dims()
 	all := r.source.NNZ()

@@ -30,7 +30,7 @@ func rowsInt32Wide(job *rowsJob)
 //go:noescape
 func pairsInt32Wide(job *rowsJob)
 
-// interleaved64 has the places of columns in two registers of 8 lanes, of which the first has the even columns.
+// interleaved64 has the places of columns in two registers of 8 lanes: the first has the even columns.
 //
 //lint:ignore U1000 wide_amd64.s reads it.
 var interleaved64 = [16]int64{0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15}

@@ -32,7 +32,7 @@ type rowsJob struct {
 //lint:ignore U1000 rows_amd64.s reads it.
 var laneMasks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
-// interleaved has the places of columns in two registers of 16 lanes, of which the first has the even columns.
+// interleaved has the places of columns in two registers of 16 lanes: the first has the even columns.
 //
 //lint:ignore U1000 rows_amd64.s reads it.
 var interleaved = [32]int32{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,

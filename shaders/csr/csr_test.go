@@ -356,7 +356,8 @@ func TestVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := spec.Problem{M: 8, K: q.k, N: q.n, LDB: 8, LDC: q.n, Out: v.Sums(), Alpha: 1, Caps: backend.Caps{Units: 132}}
-		name := fmt.Sprintf("%s, %d×%d by %d columns, %d entries a row, within %+v", q.packed, 8, q.k, q.n, q.entries, q.whole)
+		name := fmt.Sprintf("%s, %d×%d by %d columns, %d entries a row, within %+v", q.packed, 8, q.k, q.n, q.entries,
+			q.whole)
 		if got := csr.Format.Runs(v, e, p); got.Name != q.want {
 			t.Errorf("%s: %s, want %s", name, got.Name, q.want)
 		}

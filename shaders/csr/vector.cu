@@ -1,11 +1,11 @@
-// Computes: C (rows × n) = alpha·A·B + beta·C for n ≤ COLS, A (rows × cols) in CSR with columns of 16 bits, f16 or bf16,
-// sums in f32. B and C may have any order.
+// Computes: C (rows × n) = alpha·A·B + beta·C for n ≤ COLS, A (rows × cols) in CSR with columns of 16 bits, f16 or
+// bf16, sums in f32. B and C may have any order.
 // Tile: a warp computes one row after another. A lane takes groups of 8 entries whose numbers begin with a multiple of
 // 8, UNROLL of them at a time; entries of the rows before and after count as zeros. The order of a row's sum depends
 // only on the numbers of its entries.
 // Data movement: each CTA copies all of B to shared memory. The first groups of A are loaded before, while the previous
 // launch still runs. Values and columns come 16 bytes at a time, straight to registers.
-// Bound by: the bytes of A, of which an entry has four; rows of B lie in random banks of shared memory, so that 32
+// Bound by: the bytes of A, four for each entry; rows of B lie in random banks of shared memory, so that 32
 // entries take about 3.4 accesses.
 // Constants: ELEM, COLS (1, 2 or 4), UNROLL, WARPS. Parameters: p.longest is cols, p.segments where the columns of 16
 // bits are, in units of 16 bytes of `heavy`. Dynamic shared memory: cols + 1 rows of B, each of COLS elements.
@@ -30,8 +30,8 @@ __device__ __forceinline__ void load(u32 (&x)[4], const uint4 *from) {
                  : "l"(from));
 }
 
-// within makes entries outside of begin to end - 1 zeros that are multiplied by row `none` of B, which is zeros. `first`
-// is the number of the group's first entry.
+// within makes entries outside of begin to end - 1 zeros that are multiplied by row `none` of B, which is zeros.
+// `first` is the number of the group's first entry.
 __device__ __forceinline__ void within(Group &x, u32 first, u32 begin, u32 end, u32 none) {
     if (first >= begin && first + 8 <= end) return;
 #pragma unroll
@@ -79,7 +79,8 @@ __device__ __forceinline__ void fill(Elem *to, const Elem *b, u32 col, const Par
     if (threadIdx.x < COLS) to[(size_t)cols * COLS + threadIdx.x] = 0;
     if (!by_columns_b(p.store)) {
 #pragma unroll 4
-        for (u32 k = threadIdx.x; k < cols; k += 32 * WARPS) ((Line *)to)[k] = *(const Line *)(b + (size_t)k * p.ldb + col);
+        for (u32 k = threadIdx.x; k < cols; k += 32 * WARPS)
+            ((Line *)to)[k] = *(const Line *)(b + (size_t)k * p.ldb + col);
     } else if (COLS == 1) {
         b += (size_t)col * p.ldb;
         for (u32 k = threadIdx.x; k < cols / 8; k += 32 * WARPS) ((uint4 *)to)[k] = ((const uint4 *)b)[k];
@@ -119,8 +120,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     extern __shared__ __align__(16) unsigned char memory[];
     const uint4 *columns = heavy + p.segments;
     u32 lane = threadIdx.x % 32, ctas = gridDim.x * gridDim.z, rows = ctas * WARPS,
-        row = threadIdx.x / 32 * ctas + blockIdx.x + blockIdx.z * gridDim.x, col = blockIdx.y * COLS, begin = 0, end = 0,
-        at = shared_address(memory);
+        row = threadIdx.x / 32 * ctas + blockIdx.x + blockIdx.z * gridDim.x, col = blockIdx.y * COLS, begin = 0,
+        end = 0, at = shared_address(memory);
     if (row < p.items) begin = rowptr[row], end = rowptr[row + 1];
     Group x[UNROLL];
     auto bring = [&](u32 group) {

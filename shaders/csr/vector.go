@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	vectorWarps = 32      // of a workgroup, of which a multiprocessor runs one
+	vectorWarps = 32      // of a workgroup; a multiprocessor runs one workgroup
 	vectorGroup = 8       // entries that a lane loads together
 	vectorLeast = 32      // the least average of a row's entries for which columns of 16 bits are packed
 	shortBytes  = 2       // of a column of 16 bits

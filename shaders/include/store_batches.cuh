@@ -168,8 +168,8 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
 #endif
 }
 
-// store_halves stores a warp's 16 rows of sums times alpha as elements of 16-bit type T, in the layout of store_tiles: a
-// lane writes four columns of a row at a time. (Eight at a time, after one more exchange, took as long.)
+// store_halves stores a warp's 16 rows of sums times alpha as elements of 16-bit type T, in the layout of store_tiles:
+// a lane writes four columns of a row at a time. (Eight at a time, after one more exchange, took as long.)
 template <int T, int STRIDE, int ACROSS>
 __device__ __forceinline__ void store_halves(const float (&acc)[1][ACROSS][4], u16 *at, u32 ldc, float alpha) {
     u32 odd = threadIdx.x & 1;

@@ -11,8 +11,8 @@ __device__ __forceinline__ u32 transpose8(u32 x) {
     return y;
 }
 
-// store_column_words stores a warp's 16 rows of sums times alpha as elements of 16-bit type T: a lane stores two neighbouring
-// rows of a column together. `at` is the address for its first column and rows.
+// store_column_words stores a warp's 16 rows of sums times alpha as elements of 16-bit type T: a lane stores two
+// neighbouring rows of a column together. `at` is the address for its first column and rows.
 template <int T, int STRIDE, int N>
 __device__ __forceinline__ void store_column_words(const float (&acc)[N][4], u16 *at, u32 ldc, float alpha) {
 #pragma unroll
@@ -43,8 +43,8 @@ __device__ __forceinline__ bool store_columns_plain(const float (&acc)[N][4], De
 }
 
 // store_two stores two tiles of sums. Columns from `end` on, which is not past C, are not stored. Its common case is
-// that of store_columns_plain with fewer columns. It is a call, because the code of all sums of a tile would take longer
-// to fetch than to run.
+// that of store_columns_plain with fewer columns. It is a call, because the code of all sums of a tile would take
+// longer to fetch than to run.
 template <class P, class F>
 static __device__ __noinline__ void store_two(Eight s, Dest to, const P *p, u32 row, u32 col, u32 end,
                                               const F *recompute) {

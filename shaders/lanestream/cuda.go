@@ -214,7 +214,8 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 }
 
 // withColumns gives the kernels for few columns on compute capability 9.0 their forms for column-major operands. For
-// more columns than one a pass that transposes B takes less than reading each element of the remainder's rows by itself.
+// more columns than one a pass that transposes B takes less than reading each element of the remainder's rows by
+// itself.
 func withColumns(vs []*spec.Variant) []*spec.Variant {
 	for _, v := range vs {
 		if v.Kind != stagedKind && v.Kind != fewKind {

@@ -86,7 +86,7 @@ func gathered() *spec.Variant {
 	}), gatherKind, rows, cols)
 }
 
-// coops24 are the variants of coop24.comp: tiles for NVIDIA, of which suited24 picks one, and one for Mesa.
+// coops24 are the variants of coop24.comp: tiles for NVIDIA, from which suited24 picks one, and one for Mesa.
 var coops24 = []*spec.Variant{
 	coop24(spec.AMD32, 128, 128, 8, 2, 64, 1), coop24(spec.AMD32, 128, 256, 8, 4, 32, 1),
 	coop24(spec.AMD32, 64, 128, 8, 2, 64, 4), coop24(spec.MesaCPU, 32, 64, 8, 2, 32, 2),

@@ -39,8 +39,8 @@ template <int ELEM, int C> struct Some {
     }
 };
 
-// SeenAll is what a whole range needs: the largest magnitude of any element, and of the finite ones, and the lowest bit
-// set in a finite one as a number, less 1 (so that none is the largest). All are bits of f32.
+// SeenAll has the figures of a whole range: the largest magnitude of any element, and of the finite ones, and the
+// lowest bit set in a finite one as a number, less 1 (so that none is the largest). All are bits of f32.
 struct SeenAll {
     u32 any = 0, largest = 0, lowest = 0xffffffffu;
 

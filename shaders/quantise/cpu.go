@@ -20,7 +20,7 @@ const (
 	tileColumns = 64
 )
 
-// scratch is what a workgroup knows of its columns, and a tile as f32.
+// scratch holds the ranges of a workgroup's columns, and a tile as f32.
 type scratch struct {
 	largest, lowest, special []int32
 	first, second            []float32 // a unit's inverse is their product

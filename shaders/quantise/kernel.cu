@@ -76,7 +76,7 @@ template <int C> __device__ __forceinline__ void joined(u32 (&r)[C], u32 *q, con
     if (inside && at.sub == 0 && blockIdx.x == 0) write(q + at.j, r);
 }
 
-// Columns is what a lane's columns are quantised with: at p = 47 they are in units of 2^l, else times scale and more.
+// Columns has the scales of a lane's columns: at p = 47 they are in units of 2^l, else times scale and more.
 template <int BITS, int C> struct Columns {
     int l[C];
     float scale[C], more[C];

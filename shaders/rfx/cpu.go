@@ -19,7 +19,7 @@ const sumColumns = 64
 // streamed is the bytes from which on C is written past the caches: those of a core do not hold it.
 const streamed = 2 << 20
 
-// scratch is what a workgroup works in.
+// scratch is the memory of a workgroup.
 type scratch struct {
 	run
 	row    int                // of the run's first chunk; the others are those of the rows that follow

@@ -129,8 +129,8 @@ func Products(v *spec.Variant, k int) int64 {
 	return int64(p.Bytes() * p.Bytes())
 }
 
-// Fetched returns the bytes that a variant fetches from caches for each entry, or vector, and n columns of B, of which
-// there are k rows: the row of B in fixed point, or as it is in f32; for variants with B in shared memory the vector's
+// Fetched returns the bytes that a variant fetches from caches for each entry, or vector, and n columns of a B
+// of k rows: the row of B in fixed point, or as it is in f32; for variants with B in shared memory the vector's
 // digits and its column number, each time.
 func Fetched(v *spec.Variant, k, n int) int64 {
 	switch kind(v) {

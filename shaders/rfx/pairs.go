@@ -26,7 +26,10 @@ type pairSize struct{ warps, stage, ctas, buffers int }
 
 // pairSizes are those by precision, as registers allow.
 var pairSizes = map[rfx.P]pairSize{
-	rfx.P15: {14, 44 * 128, 2, 2}, rfx.P23: {14, 44 * 128, 2, 1}, rfx.P31: {14, 88 * 128, 1, 2}, rfx.P47: {14, 88 * 128, 1, 2},
+	rfx.P15: {14, 44 * 128, 2, 2},
+	rfx.P23: {14, 44 * 128, 2, 1},
+	rfx.P31: {14, 88 * 128, 1, 2},
+	rfx.P47: {14, 88 * 128, 1, 2},
 }
 
 // byPairs are the variants for pairs.

@@ -755,7 +755,7 @@ func benchmark(b *testing.B, dev backend.Device, a *formats.CSR[half.F16], p rfx
 	b.ReportMetric(2*float64(a.NNZ())*float64(n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
 }
 
-// Shared memory has room for so many rows of B.
+// A matrix whose B exceeds shared memory is refused.
 func TestFitsStationary(t *testing.T) {
 	most := map[rfx.P]int{rfx.P15: 7228, rfx.P23: 4818, rfx.P31: 7220, rfx.P47: 7228}
 	for _, v := range kernel.Format.Variants {

@@ -1,5 +1,5 @@
-// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A in panels of 8 rows as in
-// panel.cu, on matrix units of 8-bit integers (mma.m16n8k32). stationary.go says when.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A in panels of 8 rows as
+// in panel.cu, on matrix units of 8-bit integers (mma.m16n8k32). stationary.go says when.
 // Tile: a CTA has 16 columns of B, all of their rows, in shared memory, and multiplies a share of the panels by them, a
 // warp a panel. The instruction computes Cᵀ = Bᵀ·Aᵀ: lane (g, t) has vectors 8t to 8t + 7 of a tile of 32, and columns
 // 2g and 2g + 1.
@@ -58,7 +58,7 @@ __device__ __forceinline__ void turn_halves(u32 (&c)[2], const u32 (&x)[4]) {
     c[0] = __byte_perm(lo, hi, 0x5410), c[1] = __byte_perm(lo, hi, 0x7632);
 }
 
-// Scale is what an element of a column is multiplied by: 2^-L, at once for elements of f16, for others in two steps.
+// Scale is the factor of the elements of a column: 2^-L, at once for elements of f16, for others in two steps.
 // Each is exact wherever the result is not far below 1/2.
 template <int ELEM> struct Scale {
     float first, then;
@@ -85,8 +85,8 @@ __device__ __forceinline__ u32 load_shared(u32 at) {
     return x;
 }
 
-// Slab is B in shared memory: lines of 16 columns of 16 bits, or of the lower two digits. At p = 23 lines of the highest
-// digit follow.
+// Slab is B in shared memory: lines of 16 columns of 16 bits, or of the lower two digits. At p = 23 lines of the
+// highest digit follow.
 struct Slab {
     u32 at, tops;
 
@@ -98,7 +98,7 @@ struct Slab {
     }
 };
 
-// Words are what a lane fetches for a tile: two columns of eight rows.
+// Words are a lane's elements of B for a tile: two columns of eight rows.
 struct Words {
     u32 w[8];
 #if BITS == 23
@@ -328,8 +328,8 @@ template <int ELEM> struct Share {
     }
 };
 
-// bring finds the ranges of the CTA's columns and leaves B in the slab. Columns past the last are zeros. ranges has room
-// for those that each warp finds.
+// bring finds the ranges of the CTA's columns and leaves B in the slab. Columns past the last are zeros. ranges has
+// room for those that each warp finds.
 template <int ELEM>
 __device__ __forceinline__ void bring(unsigned char *slab, u32 *ranges, const u32 *b, u32 first, const Params &p) {
     Share<ELEM> share(slab, b, first, p);
@@ -352,7 +352,7 @@ __device__ __forceinline__ void bring(unsigned char *slab, u32 *ranges, const u3
 #endif
 }
 
-// Panel is what a lane, which has two of a panel's rows, knows of it.
+// Panel describes a panel to a lane, which has two of its rows.
 struct Panel {
     u32 tiles, row[2], range[2];
 
@@ -419,7 +419,7 @@ __device__ __forceinline__ uint4 load_global4(const void *from) {
     return x;
 }
 
-// Tiles is what a lane has of a warp's next tiles of A: the numbers of eight columns, and the digits of one row in them.
+// Tiles is a lane's share of a warp's next tiles of A: the numbers of eight columns, and the digits of one row in them.
 // Tile i is in place i mod AHEAD. Behind the last tile the last one follows again.
 struct Tiles {
     const char *ints;
@@ -448,7 +448,7 @@ struct Tiles {
     }
 };
 
-// Place is what a lane knows of its columns, and of where they are in shared memory.
+// Place tells a lane its columns, and where they are in shared memory.
 template <int ELEM> struct Place {
     u32 col; // the first of two
     u32 ranges[2];

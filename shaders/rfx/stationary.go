@@ -44,8 +44,8 @@ func stationary(p rfx.P, warps, ahead uint32) *spec.Variant {
 // stays tells whether a B of 16-bit elements stays as it is in shared memory; else it becomes digits there.
 func stays(p rfx.P) bool { return p >= rfx.P31 }
 
-// mostRows returns the most rows of B of which a variant's workgroups have room for 16 columns. A sum of as many
-// products of digits, one of which is unsigned, is below 2³¹.
+// mostRows returns the most rows of a B whose 16 columns fit the shared memory of a variant's workgroups. A sum of as
+// many products of a signed and an unsigned digit is below 2³¹.
 func mostRows(v *spec.Variant) int {
 	room := stationaryShared - 4*stationaryCols*int(v.Const("WARPS")) - 128
 	return room / (stationaryCols * pick(PrecisionOf(v) == rfx.P23, 3, 2))
