@@ -14,6 +14,9 @@ import (
 // launches overlap: with 2 to 32, 512 and 2048 columns that pass added 2 to 3, 2 to 3 and 0 to 6 µs to products.
 const passRate = 0.25
 
+// leastPass is the least that the latter pass takes between two launches.
+const leastPass = time.Microsecond
+
 // Passes predicts what densecopy takes for a B and a C that are column-major and that a variant does not take so: one
 // pass transposes B, and one the C that the kernel writes. One column lies alike in both orders.
 func (p *Predictor) Passes(v *spec.Variant) (t time.Duration) {
@@ -29,7 +32,8 @@ func (p *Predictor) Passes(v *spec.Variant) (t time.Duration) {
 	switch moved := 2 * in * int64(p.N) * int64(p.Cols); {
 	case b:
 	case v.Code == backend.CodePTX && in == 2 && p.N > 1:
-		t += micros(k.EarlyUS*scale(p.Rates.LaunchUS, from.LaunchUS)) + at(moved, p.Rates.stream(moved))
+		t += micros(k.EarlyUS*scale(p.Rates.LaunchUS, from.LaunchUS)) +
+			max(leastPass, at(moved, p.Rates.stream(moved)))
 	default:
 		t += pass(moved)
 	}

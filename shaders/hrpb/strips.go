@@ -196,11 +196,14 @@ func narrowStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) groups {
 
 // wideStrips returns the kind of a product by more than 64 columns. Strips that nearly all run at the same time share
 // rows of B within CTAs of eight warps. More of them keep the data pipe of L1 busy, if they are long and find most rows
-// of B in L1, as those do whose slots are half full; so do many at 512 columns.
+// of B in L1, as those do whose slots are half full; so do many at 512 columns. A second wave of few strips takes as long
+// as a whole one.
 func wideStrips(e *spec.Packed, p spec.Problem) (*spec.Kind, groups) {
 	const long = 32 // vectors
 	resident, tiles := residentStrips*int64(p.Caps.Units), int64(spec.Ceil(p.N, 128))
-	busy := e.Items > resident && e.Stats.Gathers >= long*e.Items && e.Stats.Fill >= 0.5
+	wave := residentWide * int64(p.Caps.Units)
+	busy := e.Items > resident && (e.Items <= wave || e.Items >= 2*wave) && e.Stats.Gathers >= long*e.Items &&
+		e.Stats.Fill >= 0.5
 	switch {
 	case p.N <= 128 && busy:
 		return wideKind, groups{16, 1, 2}
@@ -212,8 +215,12 @@ func wideStrips(e *spec.Packed, p spec.Problem) (*spec.Kind, groups) {
 	return stripsKind, groups{32, 1, 1}
 }
 
-// residentStrips is how many strips, of 32 lanes each, a multiprocessor runs at the same time.
-const residentStrips = 7 * stripWarps
+// residentStrips and residentWide are how many strips, of 32 and of 16 lanes each, a multiprocessor runs at the same
+// time.
+const (
+	residentStrips = 7 * stripWarps
+	residentWide   = 5 * stripWarps * 2
+)
 
 // manyStrips reports whether items keep `units` multiprocessors busy by one lane group each, of `across` lanes. Several
 // groups would share an item's vectors, four each at a time, which leaves most idle where items are short. Long items,
