@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,26 +35,17 @@ func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, 
 		return 0, "", err
 	}
 	if named := r.named(w); named != nil {
-		byRows, panels := r.candidates(kernel.Rows, kernel.Direct), r.candidates(kernel.Panels, kernel.Stationary)
-		dense := r.candidates(kernel.Residues, kernel.Digits)
+		alike := r.candidates(named.kind.Alike()...)
 		switch {
-		case named.kind == kernel.Panels && w.Variant == "" && len(panels) > 1:
-			return r.fastest(ctx, panels, w.Cols)
-		case named.kind == kernel.Rows && w.Variant == "" && len(byRows) > 1:
-			return r.fastest(ctx, byRows, w.Cols)
-		case named.kind == kernel.InStrips && w.Variant == "":
-			return r.fastest(ctx, r.candidates(kernel.InStrips, kernel.InPairs), w.Cols)
-		case named.kind == kernel.Residues && w.Variant == "" && len(dense) > 1:
-			return r.fastest(ctx, dense, w.Cols)
-		case named.kind == kernel.Rows && kernel.KindOf(w.Format) != kernel.Rows && w.Variant == "":
+		case w.Variant != "":
+		case len(alike) > 1:
+			return r.fastest(ctx, alike, w.Cols)
+		case named.kind == kernel.Rows && kernel.KindOf(w.Format) != kernel.Rows:
 			return kernel.Rows, r.noPanels(), nil
-		case named.kind == kernel.Shuffled:
-			return named.kind, "its rows are shuffled as in that format", nil
 		}
-		return named.kind, reasons[named.kind], nil
+		return named.kind, named.kind.Why(), nil
 	}
-	candidates := r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.InStrips,
-		kernel.InPairs, kernel.Residues, kernel.SparseResidues, kernel.Digits)
+	candidates := r.candidates(slices.DeleteFunc(kernel.Kinds(), func(k kernel.Kind) bool { return k == kernel.Shuffled })...)
 	switch {
 	case len(candidates) == 0:
 		_, err := kernel.Variant(r.dev.Caps(), r.bits, kernel.Rows)
@@ -72,20 +64,6 @@ func (r *Executor) noPanels() string {
 		return "the device has no kernel for panels"
 	}
 	return fmt.Sprintf("the device has no kernel for panels at p = %d", r.bits)
-}
-
-// reasons say why a kind is taken that was asked for.
-var reasons = map[kernel.Kind]string{
-	kernel.Rows:       "rows were requested",
-	kernel.Direct:     "rows that quantise B were requested",
-	kernel.Panels:     "panels of rows go through matrix units",
-	kernel.Stationary: "panels of rows, with B in shared memory, go through matrix units",
-	kernel.InStrips:   "strips of rows go through matrix units",
-	kernel.InPairs:    "pairs of entries go through sparse matrix units",
-	kernel.Residues:   "residues go through matrix units",
-	kernel.Digits:     "digits go through matrix units",
-
-	kernel.SparseResidues: "residues of two of every four columns go through sparse matrix units",
 }
 
 // candidate is a kind, and its variant on the device.
@@ -108,8 +86,7 @@ func (r *Executor) candidates(kinds ...kernel.Kind) []candidate {
 // named returns what the work's format or variant asks for, or what the device has in its place: panels where it cannot
 // multiply residues or strips, rows where it has no panels. It is nil where neither is named.
 func (r *Executor) named(w *work.Work) *candidate {
-	for _, c := range r.candidates(kernel.Rows, kernel.Direct, kernel.Panels, kernel.Stationary, kernel.Shuffled,
-		kernel.InStrips, kernel.InPairs, kernel.Residues, kernel.SparseResidues, kernel.Digits) {
+	for _, c := range r.candidates(kernel.Kinds()...) {
 		if w.Variant == c.variant.Name {
 			return &c
 		}

@@ -40,12 +40,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/formats/sparse24r"
-	"github.com/spmmrun/spmm/formats/tiledcsr"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -155,81 +151,6 @@ func rows90(name string, p rfx.P, kind *spec.Kind, consts []spec.Const) *spec.Va
 		Consts: append(slices.Clip(consts), spec.Define("TEAMS", 1)),
 		Unit:   spec.Unit{Defines: map[string]string{"OVERLAP": "1"}},
 	}), kind, 0)
-}
-
-// Kind says how a matrix is encoded, and B.
-type Kind int
-
-// The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit
-// integers; panels of rows in the order of format tiledcsr; strips of 16 rows, for matrix units and few columns;
-// residues of all elements, for warpgroup matrix instructions and cooperative matrices; residues of two of every four
-// columns, for sparse warpgroup matrix instructions; rows whose kernels quantise B as they read it, in f32; strips of
-// pairs of entries, for sparse matrix instructions and few columns; panels of neighbouring rows whose kernels have B in
-// shared memory; digits of all elements, for cooperative matrices and few columns.
-const (
-	Rows Kind = iota
-	Panels
-	Shuffled
-	InStrips
-	Residues
-	SparseResidues
-	Direct
-	InPairs
-	Stationary
-	Digits
-)
-
-// ByRows tells whether a kind has rows as they are in CSR.
-func (k Kind) ByRows() bool { return k == Rows || k == Direct }
-
-// InPlanes tells whether a kind has bytes of every element, or of two of every four columns.
-func (k Kind) InPlanes() bool { return k == Residues || k == SparseResidues || k == Digits }
-
-// kindFormats are the formats that the kinds have their rows or panels from; for strips and pairs, the one that fast
-// mode has for few columns; for residues, those that it has for many.
-var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format(),
-	new(lanestream.Matrix[float32]).Format(), "dense", new(sparse24r.Matrix[float32]).Format(), "csr",
-	new(lanestream.Matrix[float32]).Format(), new(cvse.Matrix[float32]).Format(), "dense"}
-
-var kindNames = [...]string{"rows", "panels", "shuffled panels", "strips", "residues", "2:4 residues",
-	"rows with B as it is", "pairs", "panels with B in shared memory", "digits"}
-
-func (k Kind) String() string { return kindNames[k] }
-
-// Format names the format that a kind has its rows, panels or strips from.
-func (k Kind) Format() string { return kindFormats[k] }
-
-// KindOf returns the kind that naming a format requests: Panels for those that no other kind is from.
-func KindOf(format string) Kind {
-	if k := slices.Index(kindFormats[:], format); k >= 0 {
-		return Kind(k)
-	}
-	return Panels
-}
-
-// kind returns what a variant takes.
-func kind(v *spec.Variant) Kind {
-	switch v.Kind {
-	case rowsKind:
-		return Rows
-	case directKind:
-		return Direct
-	case panelsKind:
-		return Panels
-	case stationaryKind:
-		return Stationary
-	case stripsKind:
-		return InStrips
-	case pairsKind:
-		return InPairs
-	case residuesKind:
-		return Residues
-	case sparseResiduesKind:
-		return SparseResidues
-	case digitsKind:
-		return Digits
-	}
-	return Shuffled
 }
 
 // Variant returns the variant for p and a kind that a device runs.
