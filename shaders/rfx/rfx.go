@@ -212,16 +212,10 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packe
 	switch kind(v) {
 	case Rows, Direct:
 		return pack(a, v, longestRow(a.Rows, a.NNZ(), v)), nil
-	case InStrips:
-		return packStrips(a, v)
-	case InPairs:
-		return packPairs(a, v)
 	case Residues, Digits:
 		return packResidues(a, v)
-	case SparseResidues:
-		return packSparseResidues(a, v)
 	}
-	return packPanels(a, v, 0)
+	return packForMatrixUnits(a, v)
 }
 
 // Layout is how a variant takes a B of k×n in fixed point.
