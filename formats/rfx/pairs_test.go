@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
@@ -23,18 +22,7 @@ func TestPackPairs(t *testing.T) {
 			{0, 70, 1, 1}, {5, 0, 1, 1}, {17, 3000, 4, 0.2},
 		} {
 			t.Run(fmt.Sprintf("p%d/%d×%d", p, s.rows, s.cols), func(t *testing.T) {
-				r := rand.New(rand.NewPCG(uint64(s.rows), uint64(s.cols)))
-				a := &formats.CSR[half.F16]{Rows: s.rows, Cols: s.cols, RowPtr: []int64{0}}
-				for range s.rows {
-					for k := range s.cols {
-						if r.Float64() < s.density {
-							a.ColIdx = append(a.ColIdx, int32(k))
-							a.Val = append(a.Val, half.F16(r.Uint32()))
-						}
-					}
-					a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-				}
-				testPairs(t, a, p, s.blocks)
+				testPairs(t, anyBits(s.rows, s.cols, s.density), p, s.blocks)
 			})
 		}
 	}

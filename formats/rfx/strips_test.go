@@ -23,21 +23,26 @@ func TestPackStrips(t *testing.T) {
 			{0, 70, 1, 1}, {5, 0, 1, 1},
 		} {
 			t.Run(fmt.Sprintf("p%d/%d×%d", p, s.rows, s.cols), func(t *testing.T) {
-				r := rand.New(rand.NewPCG(uint64(s.rows), uint64(s.cols)))
-				a := &formats.CSR[half.F16]{Rows: s.rows, Cols: s.cols, RowPtr: []int64{0}}
-				for range s.rows {
-					for k := range s.cols {
-						if r.Float64() < s.density {
-							a.ColIdx = append(a.ColIdx, int32(k))
-							a.Val = append(a.Val, half.F16(r.Uint32()))
-						}
-					}
-					a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-				}
-				testStrips(t, a, p, s.blocks)
+				testStrips(t, anyBits(s.rows, s.cols, s.density), p, s.blocks)
 			})
 		}
 	}
+}
+
+// anyBits returns a matrix of that density, whose values have any bits: not all are finite.
+func anyBits(rows, cols int, density float64) *formats.CSR[half.F16] {
+	r := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
+	a := &formats.CSR[half.F16]{Rows: rows, Cols: cols, RowPtr: []int64{0}}
+	for range rows {
+		for k := range cols {
+			if r.Float64() < density {
+				a.ColIdx = append(a.ColIdx, int32(k))
+				a.Val = append(a.Val, half.F16(r.Uint32()))
+			}
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	return a
 }
 
 func testStrips(t *testing.T, a *formats.CSR[half.F16], p rfx.P, blocks int) {

@@ -5,6 +5,7 @@ package hrpb
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -32,19 +33,24 @@ var cudaStrips = []*spec.Variant{
 // vulkanStrips are the variants of strips.comp, for each element type likewise.
 var vulkanStrips = slices.Concat(vulkanStripsOf(dtype.F32), vulkanStripsOf(dtype.F16), vulkanStripsOf(dtype.BF16))
 
-const stripWarps = 4 // of most workgroups
+const (
+	stripWarps = 4 // of most workgroups
+
+	// How many of these a multiprocessor runs, with four columns a lane and with eight.
+	narrowCTAs, wideCTAs = 7, 5
+)
 
 // stripsVariant has lane groups of this shape.
 func stripsVariant(name string, arch int, kind *spec.Kind, g groups) *spec.Variant {
 	cols, warps, together := 4*g.across*g.quads, uint32(stripWarps), 4
-	least := map[uint32]string{1: "7", 2: "5", 4: "4"}[g.quads]
+	least := map[uint32]int{1: narrowCTAs, 2: wideCTAs, 4: 4}[g.quads]
 	if g.quads == 4 {
 		together = 2
 	}
 	if kind == groupedKind {
-		warps, least = 2*stripWarps, "3"
+		warps, least = 2*stripWarps, 3
 	}
-	defines := map[string]string{"ENTRY": "hrpb", "LEAST": least}
+	defines := map[string]string{"ENTRY": "hrpb", "LEAST": strconv.Itoa(least)}
 	if arch == 90 {
 		defines["OVERLAP"] = "1"
 	}
@@ -218,8 +224,8 @@ func wideStrips(e *spec.Packed, p spec.Problem) (*spec.Kind, groups) {
 // residentStrips and residentWide are how many strips, of 32 and of 16 lanes each, a multiprocessor runs at the same
 // time.
 const (
-	residentStrips = 7 * stripWarps
-	residentWide   = 5 * stripWarps * 2
+	residentStrips = narrowCTAs * stripWarps
+	residentWide   = wideCTAs * stripWarps * 2
 )
 
 // manyStrips reports whether items keep `units` multiprocessors busy by one lane group each, of `across` lanes. Several
