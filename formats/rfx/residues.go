@@ -38,18 +38,22 @@ func ModuliFor(k int64, p P) (int, error) {
 // remainder theorem; Ozaki, Uchino and Imamura call this Ozaki scheme II). With M the product of the moduli and
 // W_i = M/m_i, a sum is Σ_i W_i·(s_i mod m_i) modulo M, where s_i is Σ_k A_i(a_k)·B_i(b_k).
 type Residues struct {
+	moduli  []int
 	product *big.Int
 	weights []*big.Int // W_i
 	inverse []int64    // of W_i modulo m_i
 }
 
 // NewResidues returns the conversions for the first n of Moduli.
-func NewResidues(n int) *Residues {
-	r := &Residues{product: big.NewInt(1), inverse: make([]int64, n)}
-	for _, m := range Moduli[:n] {
+func NewResidues(n int) *Residues { return residuesOf(Moduli[:n]) }
+
+// residuesOf returns the conversions for moduli that are pairwise coprime and at most 256.
+func residuesOf(moduli []int) *Residues {
+	r := &Residues{moduli: moduli, product: big.NewInt(1), inverse: make([]int64, len(moduli))}
+	for _, m := range moduli {
 		r.product.Mul(r.product, big.NewInt(int64(m)))
 	}
-	for i, x := range Moduli[:n] {
+	for i, x := range moduli {
 		m := big.NewInt(int64(x))
 		w := new(big.Int).Div(r.product, m)
 		r.weights = append(r.weights, w)
@@ -70,18 +74,18 @@ func balanced(q, m int64) int8 {
 
 // A returns the residue of an element of A modulo m_i, times the inverse of W_i.
 func (r *Residues) A(q int64, i int) int8 {
-	m := int64(Moduli[i])
+	m := int64(r.moduli[i])
 	return balanced(q%m*r.inverse[i], m)
 }
 
 // B returns the residue of an element of B modulo m_i.
-func (r *Residues) B(q int64, i int) int8 { return balanced(q, int64(Moduli[i])) }
+func (r *Residues) B(q int64, i int) int8 { return balanced(q, int64(r.moduli[i])) }
 
 // Combine returns the sum whose residues' sums of products these are, one for each modulus.
 func (r *Residues) Combine(sums []int64) Int128 {
 	t := new(big.Int)
 	for i, s := range sums {
-		m := big.NewInt(int64(Moduli[i]))
+		m := big.NewInt(int64(r.moduli[i]))
 		t.Add(t, new(big.Int).Mul(r.weights[i], new(big.Int).Mod(big.NewInt(s), m)))
 	}
 	t.Mod(t, r.product)
@@ -112,7 +116,7 @@ func (r *Residues) Table(limbs int) []uint32 {
 	var words []uint32
 	two64 := new(big.Int).Lsh(big.NewInt(1), 64)
 	off := 0.0
-	for i, m := range Moduli[:len(r.inverse)] {
+	for i, m := range r.moduli {
 		f := new(big.Int).Div(new(big.Int).Add(two64, big.NewInt(int64(m/2))), big.NewInt(int64(m)))
 		if i%2 == 0 {
 			words = append(words, 0, 0, 0, 0)
@@ -145,7 +149,7 @@ func (r *Residues) Table(limbs int) []uint32 {
 func (r *Residues) DigitWeights() []uint32 {
 	var words []uint32
 	for i := range r.inverse {
-		m, power, w := int64(Moduli[i]), r.inverse[i], uint64(0)
+		m, power, w := int64(r.moduli[i]), r.inverse[i], uint64(0)
 		for d := range 8 {
 			w |= uint64(uint8(balanced(power, m))) << (8 * d)
 			power = power * 256 % m

@@ -3,6 +3,7 @@ package rfx_test
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,29 +40,61 @@ func TestResidues(t *testing.T) {
 			return
 		}
 		n = rapid.IntRange(n, len(rfx.Moduli)).Draw(t, "moduli")
-		r := rfx.NewResidues(n)
-		element := rapid.OneOf(rapid.Int64Range(-p.Max(), p.Max()), rapid.SampledFrom([]int64{-p.Max(), p.Max(), 0}))
-		sums, want := make([]int64, n), new(big.Int)
-		terms := rapid.IntRange(1, 20).Draw(t, "terms")
-		for j := range terms {
-			times := int64(1) // the last product stands for all that are left
-			if j == terms-1 {
-				times = max(1, k-int64(terms)+1)
-			}
-			a, b := element.Draw(t, "a"), element.Draw(t, "b")
-			product := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
-			want.Add(want, product.Mul(product, big.NewInt(times)))
-			for i := range sums {
-				sums[i] += int64(r.A(a, i)) * int64(r.B(b, i)) * times
-			}
-			if int64(j+1) >= k {
-				break
-			}
-		}
-		if got := bigOf(r.Combine(sums)); got.Cmp(want) != 0 {
-			t.Fatalf("with %d moduli the sum is %v, want %v", n, got, want)
-		}
+		checkSum(t, rfx.NewResidues(n), rfx.Moduli[:n], p, k)
 	})
+}
+
+// So it is with any moduli up to 256 that are pairwise coprime and whose product is large enough.
+func TestAnyModuli(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPrecision(t)
+		k := rapid.Int64Range(1, 1<<31).Draw(t, "k")
+		twice := new(big.Int).Mul(big.NewInt(p.Max()), big.NewInt(p.Max()))
+		twice.Mul(twice, big.NewInt(2*k))
+		moduli := anyModuli(t, twice)
+		checkSum(t, rfx.ResiduesOf(moduli), moduli, p, k)
+	})
+}
+
+// anyModuli draws pairwise coprime numbers up to 256 until their product is above least.
+func anyModuli(t *rapid.T, least *big.Int) []int {
+	var moduli []int
+	product := big.NewInt(1)
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	for _, m := range r.Perm(257) {
+		x := big.NewInt(int64(m))
+		if m < 2 || new(big.Int).GCD(nil, nil, x, product).Cmp(big.NewInt(1)) != 0 {
+			continue
+		}
+		moduli = append(moduli, m)
+		if product.Mul(product, x); product.Cmp(least) > 0 {
+			return moduli
+		}
+	}
+	t.Fatalf("coprime numbers up to 256 have the product %v, below %v", product, least)
+	return nil
+}
+
+// checkSum draws a sum of k products, and holds what its residues give against it.
+func checkSum(t *rapid.T, r *rfx.Residues, moduli []int, p rfx.P, k int64) {
+	element := rapid.OneOf(rapid.Int64Range(-p.Max(), p.Max()), rapid.SampledFrom([]int64{-p.Max(), p.Max(), 0}))
+	sums, want := make([]int64, len(moduli)), new(big.Int)
+	terms := rapid.Int64Range(1, min(20, k)).Draw(t, "terms")
+	for j := range terms {
+		times := int64(1)
+		if j == terms-1 { // the last product stands for all that are left
+			times = k - j
+		}
+		a, b := element.Draw(t, "a"), element.Draw(t, "b")
+		product := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+		want.Add(want, product.Mul(product, big.NewInt(times)))
+		for i := range sums {
+			sums[i] += int64(r.A(a, i)) * int64(r.B(b, i)) * times
+		}
+	}
+	if got := bigOf(r.Combine(sums)); got.Cmp(want) != 0 {
+		t.Fatalf("with the moduli %v the sum is %v, want %v", moduli, got, want)
+	}
 }
 
 // One modulus fewer than ModuliFor says cannot hold the largest sums.
