@@ -778,6 +778,24 @@ func TestFitsStationary(t *testing.T) {
 	}
 }
 
+// A matrix with so many columns that sums of residues could exceed 31 bits is refused.
+func TestMostColumns(t *testing.T) {
+	const k = 1 << 16
+	a := &formats.CSR[half.F16]{Rows: 1, Cols: k, RowPtr: []int64{0, 1}, ColIdx: []int32{k - 1}, Val: []half.F16{1}}
+	refused := map[rfx.P]bool{}
+	for _, v := range kernel.Format.Variants {
+		if v.Kind.Name != "residues" && v.Kind.Name != "residues24" {
+			continue
+		}
+		_, err := kernel.Format.Encode(a, v)
+		shadertest.Refused(t, v.Name, err, true)
+		refused[kernel.PrecisionOf(v)] = true
+	}
+	if len(refused) != len(rfx.All) {
+		t.Errorf("residues are at %v alone", refused)
+	}
+}
+
 // kernelBytes returns the bytes of a row of B in shared memory.
 func kernelBytes(v *spec.Variant) int {
 	if kernel.PrecisionOf(v) == rfx.P23 {
