@@ -48,7 +48,12 @@ func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Dur
 	if err != nil {
 		return api.Bound{}, err
 	}
-	return rates.Bound(v, w), nil
+	b := rates.Bound(v, w)
+	if took > 0 {
+		// A small B can be in caches that are faster than the one which the rate is of.
+		b.Gather = min(b.Gather, took)
+	}
+	return b, nil
 }
 
 // checkResult refuses what no C can have: n columns (rows, with A on the right) of type out.

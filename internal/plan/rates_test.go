@@ -187,8 +187,8 @@ func TestBestRatesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer small.Close()
-	if _, err := small.Observe(ctx, 16, dtype.F32, 1, launch.Epilogue{}); err != nil {
-		t.Fatal(err)
+	if b, err := small.Observe(ctx, 16, dtype.F32, 1, launch.Epilogue{}); err != nil || b.Gather > 1 {
+		t.Fatalf("after one in 1 ns: %+v, %v", b, err)
 	}
 	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Cache > 100*first.Cache {
 		t.Errorf("kept: %+v of %+v", kept, first)
