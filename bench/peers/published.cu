@@ -7,6 +7,7 @@
 
 #ifdef RODE
 // Gong, Zhu, Chen and others: A Row Decomposition-based Approach for Sparse Matrix Multiplication on GPUs, PPoPP 2024.
+#include "RoDeSddmm.h"
 #include "RoDeSpmm.h"
 
 const char *const peerName = "rode";
@@ -32,63 +33,114 @@ struct Segments {
     }
 };
 
+// Second is its second stream, which joins the first.
+struct Second {
+    cudaStream_t stream;
+    cudaEvent_t from, to;
+    Second() {
+        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        CHECK(cudaEventCreateWithFlags(&from, cudaEventDisableTiming));
+        CHECK(cudaEventCreateWithFlags(&to, cudaEventDisableTiming));
+    }
+    ~Second() { cudaStreamDestroy(stream), cudaEventDestroy(from), cudaEventDestroy(to); }
+
+    // beside launches into both streams.
+    void beside(const std::function<void()> &launch) const {
+        CHECK(cudaEventRecord(from, ::stream));
+        CHECK(cudaStreamWaitEvent(stream, from, 0));
+        launch();
+        CHECK(cudaEventRecord(to, stream));
+        CHECK(cudaStreamWaitEvent(::stream, to, 0));
+    }
+};
+
+// Segmented is a matrix in segments of up to `longest` entries on the device.
+struct Segmented {
+    Shared rows, starts, residues;
+    int blocks, rest;
+    double took;
+    Second second;
+
+    Segmented(const Product &p, int longest) {
+        Clock clock;
+        Segments s(p, longest, 4, 32);
+        took = clock.us();
+        rows = copy(s.rows), starts = copy(s.starts), residues = copy(s.residues);
+        blocks = s.rows.size(), rest = s.residues.size();
+    }
+};
+
 static std::vector<Way> published(const Product &p, Operands a) {
     if (a->n % 32) throw std::runtime_error("columns in multiples of 32 alone");
-    Clock clock;
-    Segments s(p, 512, 4, 32);
-    const double took = clock.us();
-    auto rows = copy(s.rows), starts = copy(s.starts), residues = copy(s.residues);
-    const int m1 = s.rows.size(), m2 = s.residues.size();
-    struct Second { // its second stream, which joins the first
-        cudaStream_t stream;
-        cudaEvent_t from, to;
-        Second() {
-            CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-            CHECK(cudaEventCreateWithFlags(&from, cudaEventDisableTiming));
-            CHECK(cudaEventCreateWithFlags(&to, cudaEventDisableTiming));
-        }
-        ~Second() { cudaStreamDestroy(stream), cudaEventDestroy(from), cudaEventDestroy(to); }
-    };
-    auto second = std::make_shared<Second>();
+    auto s = std::make_shared<Segmented>(p, 512);
     auto with = [=](auto kernel) {
         return [=] {
             // It adds to C, and leaves empty rows out.
             CHECK(cudaMemsetAsync(a->out(), 0, sizeof(float) * a->m * a->n, stream));
-            CHECK(cudaEventRecord(second->from, stream));
-            CHECK(cudaStreamWaitEvent(second->stream, second->from, 0));
-            if (m1 + m2 > 0)
-                kernel(m1, m2, a->k, a->n, a->val(), a->idx(), a->ptr(), (int *)rows->p, (int *)residues->p,
-                       (int *)starts->p, a->in(), a->out(), stream, second->stream);
-            CHECK(cudaEventRecord(second->to, second->stream));
-            CHECK(cudaStreamWaitEvent(stream, second->to, 0));
+            if (s->blocks + s->rest == 0) return;
+            s->second.beside([&] {
+                kernel(s->blocks, s->rest, a->k, a->n, a->val(), a->idx(), a->ptr(), (int *)s->rows->p,
+                       (int *)s->residues->p, (int *)s->starts->p, a->in(), a->out(), stream, s->second.stream);
+            });
         };
     };
     using Kernel = void (*)(int, int, int, int, const float *, const int *, const int *, const int *, const int *,
                             const int *, const float *, float *, cudaStream_t, cudaStream_t);
-    std::vector<Way> ways{{{"rode n32", "", took}, with((Kernel)RoDeSpmm_n32), {}}};
-    if (a->n % 64 == 0) ways.push_back({{"rode n128", "", took}, with((Kernel)RoDeSpmm_n128), {}});
+    std::vector<Way> ways{{{"rode n32", "", s->took}, with((Kernel)RoDeSpmm_n32), {}}};
+    if (a->n % 64 == 0) ways.push_back({{"rode n128", "", s->took}, with((Kernel)RoDeSpmm_n128), {}});
     return ways;
+}
+
+static std::vector<Way> sampled(const Product &p, Operands a) {
+    if (a->n != 32 && a->n != 128) throw std::runtime_error("sampled products of 32 or 128 columns alone");
+    auto s = std::make_shared<Segmented>(p, a->n == 32 ? 512 : 32);
+    const auto kernel = a->n == 32 ? RoDeSDDMM_n32 : RoDeSDDMM_n128;
+    return {{{"rode sddmm", "", s->took}, [=] {
+                 s->second.beside([&] {
+                     kernel(s->blocks, s->rest, a->k, a->n, (int *)s->rows->p, (int *)s->residues->p,
+                            (int *)s->starts->p, a->ptr(), a->idx(), a->val(), a->left(), a->in(), a->out(), stream,
+                            s->second.stream);
+                 });
+             }, {}}};
 }
 #endif
 
 #ifdef SPUTNIK
 // Gale, Zaharia, Young and Elsen: Sparse GPU Kernels for Deep Learning, SC 2020.
+#include "sputnik/sddmm/cuda_sddmm.h"
 #include "sputnik/spmm/cuda_spmm.h"
 
 const char *const peerName = "sputnik";
 
+// Ordered has a matrix's rows on the device, the longest first.
+struct Ordered {
+    Shared rows;
+    double took;
+
+    explicit Ordered(const Product &p) {
+        Clock clock;
+        std::vector<int> order(p.m);
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
+            return p.starts[x + 1] - p.starts[x] > p.starts[y + 1] - p.starts[y];
+        });
+        took = clock.us(), rows = copy(order);
+    }
+};
+
 static std::vector<Way> published(const Product &p, Operands a) {
-    Clock clock;
-    std::vector<int> order(p.m); // rows, the longest first
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
-        return p.starts[x + 1] - p.starts[x] > p.starts[y + 1] - p.starts[y];
-    });
-    const double took = clock.us();
-    auto rows = copy(order);
-    return {{{"sputnik", "", took}, [=] {
-                 CHECK(sputnik::CudaSpmm(a->m, a->k, a->n, a->nnz, (int *)rows->p, a->val(), a->ptr(), a->idx(),
+    const Ordered o(p);
+    return {{{"sputnik", "", o.took}, [=] {
+                 CHECK(sputnik::CudaSpmm(a->m, a->k, a->n, a->nnz, (int *)o.rows->p, a->val(), a->ptr(), a->idx(),
                                          a->in(), a->out(), stream));
+             }, {}}};
+}
+
+static std::vector<Way> sampled(const Product &p, Operands a) {
+    const Ordered o(p);
+    return {{{"sputnik sddmm", "", o.took}, [=] {
+                 CHECK(sputnik::CudaSddmm(a->m, a->n, a->k, a->nnz, (int *)o.rows->p, a->ptr(), a->idx(), a->left(),
+                                          a->in(), a->out(), stream));
              }, {}}};
 }
 #endif

@@ -26,7 +26,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 case $name in
-rode) commit=f446e2980201 sources=(RoDe_SpMM utils) ;;
+rode) commit=f446e2980201 sources=(RoDe_SpMM RoDe_SDDMM utils) ;;
 sputnik) commit=bbf5840ba5ef sources=(sputnik) ;;
 gespmm) commit=f62f51169eb2 sources=(spmm_test.cu) ;;
 flashsparse) commit=168764612c1a sources=(FlashSparse) ;;
@@ -47,16 +47,18 @@ for s in "${sources[@]}"; do cp -r "$from/$s" "$work/"; done
 flags=(-w -DCOMMIT="\"$commit\"" -include cstdint -I"$here" -I"$work")
 case $name in
 rode)
-  flags+=(-DRODE -I"$work/utils" -I"$work/RoDe_SpMM" "$work/RoDe_SpMM/RoDeSpmm.cu")
+  flags+=(-DRODE -DSAMPLED -I"$work/utils" -I"$work/RoDe_SpMM" -I"$work/RoDe_SDDMM" "$work"/RoDe_S*/RoDeS*mm.cu)
   # Only float is called. CUDA 13 replaces double4 by types that say their alignment. An empty grid is an error.
   sed -i '/^void RoDeSpmm_n[0-9]*(.*const double/,/^}/d' "$work/RoDe_SpMM/RoDeSpmm.cu"
   sed -i 's/\bdouble4\b/double4_16a/g; 1i #if CUDART_VERSION < 13000\n#define double4_16a double4\n#endif' \
     "$work/utils/basic_utils.h"
   sed -i 's/^    RoDeComputeKernel\([12]\)</    if (m\1 > 0) &/' "$work/RoDe_SpMM/RoDeSpmm.cu"
+  sed -i '/matrix_utils.h/d; s/^    SDDMMKernel4Block</    if (m1 > 0) &/; s/^    SDDMMKernel4Residue</    if (m2 > 0) &/' \
+    "$work/RoDe_SDDMM/RoDeSddmm.cu"
   ;;
 sputnik)
-  cp "$work/sputnik/spmm/cuda_spmm.cu.cc" "$work/spmm.cu"
-  flags+=(-DSPUTNIK "$work/spmm.cu")
+  for s in spmm sddmm; do cp "$work/sputnik/$s/cuda_$s.cu.cc" "$work/$s.cu"; done
+  flags+=(-DSPUTNIK -DSAMPLED "$work/spmm.cu" "$work/sddmm.cu")
   ;;
 gespmm)
   # The kernels and their wrapper alone, without the program around them that calls what cuSPARSE no longer has.
