@@ -34,8 +34,10 @@ GO ?= go
 TAGS ?= cuda
 # What is built here is linked without debugging information, which compilers need a tenth of their time for.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=false)
+# Tools are built as the tests are, position independent, so that what they share is compiled once.
+RUN := $(GO) run -buildmode=pie
 # The CUDA backend builds without CUDA's toolkit: its own header, no library.
-CUDA_ENV := GOOS= GOARCH= GOFLAGS='$(GOFLAGS)' $(GO) run ./backend/cuda/env
+CUDA_ENV := GOOS= GOARCH= GOFLAGS='$(GOFLAGS)' $(RUN) ./backend/cuda/env
 export CGO_CFLAGS := $(shell $(CUDA_ENV) cflags)
 export CGO_LDFLAGS := $(shell $(CUDA_ENV) ldflags)
 
@@ -144,7 +146,7 @@ test-package:
 	$(GO) build -tags cuda -buildmode=c-shared -ldflags='-s -w -extldflags "$(CAPI_LINK)"' \
 		-o bin/tests/capi/$(CAPI_LIB) ./capi
 	SPMM_LIBRARY=$(CURDIR)/bin/tests/capi/$(CAPI_LIB) PYTHONPATH=$(CURDIR)/python PYTHONDONTWRITEBYTECODE=1 \
-		/usr/bin/python3 -m pytest -q -p no:cacheprovider $(CURDIR)/python/tests
+		/usr/bin/python3 -m pytest -q -rs -p no:cacheprovider $(CURDIR)/python/tests
 # The wheel in an empty environment that sees the distribution's NumPy, SciPy, pytest and, where it is there, PyTorch.
 test-python: wheel
 	tools/needs python3-numpy python3-scipy python3-pytest mypy
@@ -214,7 +216,7 @@ lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
 	$(GO) vet -tags $(TAGS) -buildmode=pie ./...
-	$(GO) run ./tools/words
+	$(RUN) ./tools/words
 
 # Pinned here, not in go.mod, whose modules a user of the library sees.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -279,11 +281,10 @@ windows-webgpu:
 # The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once.
 # Go test keeps results of packages on the machine itself; make test FRESH=1 runs these, too.
 FRESH ?=
-TESTS = $(GO) run ./tools/tests run $(if $(FRESH),-fresh)
+TESTS = $(RUN) ./tools/tests run $(if $(FRESH),-fresh)
 .PHONY: test test-all test-needs
 test: test-needs
 	$(TESTS) -lint -set test
-	$(MAKE) --no-print-directory test-package
 test-all: test-needs
 	tools/needs mpirun.mpich python3-torch
 	$(TESTS) -lint -set all

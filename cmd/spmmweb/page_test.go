@@ -38,7 +38,7 @@ type object = map[string]any
 func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	out, err := exec.Command("go", "run", "./build", "-root", "../..", "-o", dir).CombinedOutput()
+	out, err := exec.Command("go", "run", "-buildmode=pie", "./build", "-root", "../..", "-o", dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

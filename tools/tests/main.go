@@ -7,10 +7,11 @@
 // Mesa's software drivers of Vulkan, a browser. Each package of a run is a task; as many run at a time as there are
 // processors, and one more. A cached run leaves its packages to go test, as one task, except those that are built for
 // other runs anyway: go test keeps results while the package, and the files and variables that its tests read, do not
-// change. With -fresh they always run. Each package prints a line, and the output of its failed tests. A test that runs
-// on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance suite says how many
-// passed, t.Attr("cases", …). Each backend that a run requires must have passed a test on some device. What became of
-// each run is written to bin/tests/RUN.json.
+// change. With -fresh they always run. A run can also be a command whose last line counts tests as pytest's does. Each
+// package prints a line, and the output of its failed tests. A test that runs on a device says so by an attribute,
+// t.Attr("device", …); one that runs cases of the conformance suite says how many passed, t.Attr("cases", …). Each
+// backend that a run requires must have passed a test on some device. What became of each run is written to
+// bin/tests/RUN.json.
 package main
 
 import (

@@ -110,6 +110,10 @@ func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
 		{name: "bad", config: c, packages: []string{"./x/..."}, env: []string{"FAIL=1"}},
 		{name: "crash", config: c, packages: []string{"./x"}, env: []string{"CRASH=1"}},
 		{name: "hollow", config: c, packages: []string{"./x"}, env: []string{"SPMM_REQUIRE=cuda"}},
+		{name: "command", config: c, command: []string{"echo", "SKIPPED [1] x.py:3: no GPU\n3 passed, 1 skipped in 0.12s"}},
+		{name: "wrong", config: c, command: []string{"sh", "-c", "echo '2 failed, 1 passed, 1 error in 1s'; exit 1"}},
+		{name: "broken", config: c, command: []string{"sh", "-c", "echo no file; exit 2"}},
+		{name: "missing", config: c, command: []string{"no such program"}},
 	}
 	b := &builder{dir: "results"}
 	if err := b.build(t.Context(), chosen); err != nil {
@@ -124,7 +128,8 @@ func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
 	}
 	all, err := runAll(t.Context(), b, chosen, 2)
 	for _, want := range []string{"bad: 1 tests failed", "crash: 1 tests failed",
-		"hollow: SPMM_REQUIRE: no test passed on a device of cuda"} {
+		"hollow: SPMM_REQUIRE: no test passed on a device of cuda", "wrong: 3 tests failed", "broken: 1 tests failed",
+		"missing: no such program: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}
@@ -132,7 +137,11 @@ func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
 	if err != nil && strings.Contains(err.Error(), "good") {
 		t.Error(err)
 	}
-	for i, want := range []int{6, 2, 2, 3} {
+	if want := "echo SKIPPED [1] x.py:3: no GPU\n3 passed, 1 skipped in 0.12s x.py:3 1: no GPU"; !slices.Equal(all[4].Skips,
+		[]string{want}) {
+		t.Errorf("%q was skipped, want %q", all[4].Skips, want)
+	}
+	for i, want := range []int{6, 2, 2, 3, 3, 1, 0, 0} {
 		if all[i].Passed != want {
 			t.Errorf("%s: %d passed, want %d", all[i].Name, all[i].Passed, want)
 		}
@@ -209,7 +218,7 @@ func TestX(t *testing.T) {
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range table {
-		if seen[r.name] || !slices.Contains(sets, r.set) || r.config == nil || len(r.packages) == 0 {
+		if seen[r.name] || !slices.Contains(sets, r.set) || r.config == nil || (len(r.packages) == 0) == (r.command == nil) {
 			t.Errorf("%+v", r)
 		}
 		seen[r.name] = true

@@ -1,5 +1,5 @@
-// Running: a queue of tasks, each the tests of one package on one driver, or those that go test runs and whose results
-// it keeps.
+// Running: a queue of tasks, each the tests of one package on one driver, those that go test runs and whose results it
+// keeps, or a command.
 
 package main
 
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 	"time"
 )
 
-// task is one package of a run, or all those that are left to go test.
+// task is one package of a run, or all those that are left to go test, or none and the run's command.
 type task struct {
 	run      *run
 	packages []pkg
@@ -71,6 +72,9 @@ func longestFirst(tasks []*task) []*task {
 
 // tasks returns the tasks of a run; the packages that are left to go test come first.
 func (b *builder) tasks(r *run) (tasks []*task) {
+	if r.command != nil {
+		return []*task{{run: r}}
+	}
 	cached := &task{run: r}
 	for _, p := range b.of(r) {
 		if p.linked {
@@ -91,9 +95,12 @@ func (t *task) do(ctx context.Context, b *builder) error {
 	r := newReader(os.Stdout, t.run.name)
 	var cmd *exec.Cmd
 	var failed, err error
-	if t.packages[0].linked {
+	switch {
+	case t.run.command != nil:
+		cmd, failed, err = t.command(ctx, r)
+	case t.packages[0].linked:
 		cmd, failed, err = t.binary(ctx, b, r)
-	} else {
+	default:
 		cmd, failed, err = t.goTest(ctx, b, r)
 	}
 	if err != nil {
@@ -101,14 +108,61 @@ func (t *task) do(ctx context.Context, b *builder) error {
 	}
 	t.sum = r.summary()
 	t.sum.Wall, t.sum.CPU = time.Since(start).Seconds(), cpu(cmd.ProcessState)
-	if t.packages[0].linked {
+	if t.run.command != nil || t.packages[0].linked {
 		word := "ok  "
 		if failed != nil {
 			word = "FAIL"
 		}
-		r.print(fmt.Sprintf("%s %s %.1f s", word, t.packages[0].ImportPath, t.sum.Wall))
+		r.print(fmt.Sprintf("%s %s %.1f s", word, t.name(), t.sum.Wall))
 	}
 	return failed
+}
+
+// name is what a task runs: the first of its packages, or the command.
+func (t *task) name() string {
+	if t.run.command != nil {
+		return strings.Join(t.run.command, " ")
+	}
+	return t.packages[0].ImportPath
+}
+
+// counts finds how many tests passed or failed in a line as pytest's last one, skips those that were skipped and why.
+var (
+	counts = regexp.MustCompile(`(\d+) (passed|failed|error)`)
+	skips  = regexp.MustCompile(`(?m)^SKIPPED \[(\d+)\] (\S+): (.*)$`)
+)
+
+// command runs the run's command, which prints as pytest does with -rs.
+func (t *task) command(ctx context.Context, r *reader) (cmd *exec.Cmd, failed, err error) {
+	cmd = withEnv(ctx, slices.Concat(t.run.config.env, t.run.env), t.run.command...)
+	out, failed := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		return nil, nil, failed // it did not start
+	}
+	text := strings.TrimSpace(string(out))
+	if failed != nil {
+		r.print(text)
+	}
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	results := map[string]string{"passed": "pass", "failed": "fail", "error": "fail"}
+	add := func(count, test, result, reason string) {
+		n, _ := strconv.Atoi(count)
+		for i := range n {
+			t := id{t.name(), fmt.Sprintf("%s %d", test, i+1)}
+			r.reasons[t] = reason
+			r.end(t, result)
+		}
+	}
+	for _, c := range counts.FindAllStringSubmatch(last, -1) {
+		add(c[1], c[2], results[c[2]], "")
+	}
+	for _, c := range skips.FindAllStringSubmatch(text, -1) {
+		add(c[1], c[2], "skip", c[3])
+	}
+	if failed != nil {
+		r.fail(t.name())
+	}
+	return cmd, failed, nil
 }
 
 // binary runs the test binary of a package on a driver.
@@ -200,7 +254,7 @@ func finish(b *builder, r *run, tasks []*task) (*summary, error) {
 			sum.add(t.sum)
 		}
 		if exit := new(exec.ExitError); t.err != nil && !errors.As(t.err, &exit) {
-			failed = append(failed, fmt.Errorf("%s: %s: %w", r.name, t.packages[0].rel, t.err))
+			failed = append(failed, fmt.Errorf("%s: %s: %w", r.name, t.name(), t.err))
 		}
 	}
 	if sum.Failed > 0 {

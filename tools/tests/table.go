@@ -24,6 +24,7 @@ const (
 	plain    = "plain"    // an older one without cooperative matrices
 	amd      = "amd"      // a compiler for an AMD GPU that is not there
 	browser  = "browser"  // Chromium without a window
+	python   = "python"   // the system's Python, with what the tests of the Python package import
 	arm64    = "arm64"    // QEMU's processor of that kind
 )
 
@@ -34,6 +35,7 @@ var wrappers = map[string][]string{
 	amd:      {"tools/softvk/run", "--amd"},
 	browser:  {"tools/browser/run"},
 	arm64:    {"qemu-aarch64-static"},
+	python:   nil,
 }
 
 // setups set up what wrappers run, if it is not there.
@@ -43,6 +45,7 @@ var setups = map[string][]string{
 	amd:      {"tools/softvk/run", "--amd", "true"},
 	browser:  {"tools/browser/chromium", "--setup"},
 	arm64:    {"tools/needs", "qemu-aarch64-static"},
+	python:   {"tools/needs", "python3-numpy", "python3-scipy", "python3-pytest", "python3-torch"},
 }
 
 // config is how test binaries are built.
@@ -71,13 +74,14 @@ var (
 	}}
 )
 
-// run is tests of some packages on one driver.
+// run is tests of some packages on one driver, or a command that runs tests.
 type run struct {
 	name     string
 	set      string
 	config   *config
 	driver   string
 	packages []string // patterns as go list has them; those that take longest come first
+	command  []string // in place of packages
 	cached   bool     // go test runs the packages that no other run has, and keeps their results
 	again    []string // the packages of a cached run whose results are not kept: their tests run what Go does not see
 	args     []string // of the test binaries
@@ -130,6 +134,11 @@ var table = []*run{
 		cached: true,
 		again:  []string{"./cmd/spmmweb", "./cmd/spmmnpm", "./backend/all", "./internal/archtest", "./tools/..."},
 		env:    []string{"SPMM_REQUIRE=cpu", "SPMM_REQUIRE_BROWSER=1", "SPMM_REQUIRE_NODE=1", "SPMM_REQUIRE_MPI=openmpi"},
+	},
+	{
+		// The Python package, with a library of what was compiled for the test binaries.
+		name: "package", set: setTest, config: native, driver: python,
+		command: []string{"make", "--no-print-directory", "test-package"},
 	},
 	{
 		name: "soft", set: setTest, config: native, driver: matrices,
