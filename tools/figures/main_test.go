@@ -84,6 +84,8 @@ func TestTables(t *testing.T) {
 				"*A GPU (1), 2026-11-27: [e](../bench/results/e.json), `python3 a.py`; small.*\n"},
 		"summary": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [32]}]}]}`,
 			"| A | compared with | columns of B | times as fast (geometric mean) | least |\n| --- | --- | --- | --- | --- |\n| A | p | 32 | 0.90 | 0.90 |\n"},
+		"peers": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [32], "peers": "^p x$"}]}]}`,
+			"| A | compared with | columns of B | times as fast (geometric mean) | least |\n| --- | --- | --- | --- | --- |\n| A | p | 32 | 0.90 | 0.90 |\n"},
 	} {
 		root := tree(t, c.list, "Text.\n\n<!-- figures: x -->\nstale\n<!-- end -->\n\nMore.\n")
 		if err := write(root); err != nil {
@@ -119,6 +121,10 @@ func TestRefused(t *testing.T) {
 		"unknown":     {`{"charts": []}`, here, "unknown field"},
 		"no product": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "reports": ["r"], "matrix": "uniform"}]}]}`, here,
 			`line "A": no result is taken`},
+		"no peer": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "reports": ["r"], "columns": [32], "peers": "q"}]}]}`, here,
+			`line "A": no result is taken`},
+		"no pattern of peers": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "reports": ["r"], "peers": "("}]}]}`, here,
+			"missing closing )"},
 		"no line": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "reports": ["r"], "columns": [1]}]}]}`, here,
 			`line "A": no result is taken`},
 	} {

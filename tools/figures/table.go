@@ -34,6 +34,7 @@ type filter struct {
 	By        string `json:"by"`     // a regular expression of Case.By and the precision
 	Precision string `json:"precision"`
 	Columns   []int  `json:"columns"` // of B
+	Peers     string `json:"peers"`   // of a line: a regular expression of Case.By of the peers that count
 }
 
 // line is one of a summary.
@@ -58,6 +59,19 @@ func (f filter) takes() (func(c benchmark.Case) bool, error) {
 		return matrix.MatchString(c.Matrix) && by.MatchString(c.By()) &&
 			(f.Precision == "" || c.Precision == f.Precision) && (len(f.Columns) == 0 || slices.Contains(f.Columns, c.N))
 	}, nil
+}
+
+// against returns the report without peers that do not count.
+func (f filter) against(r *benchmark.Report) (*benchmark.Report, error) {
+	peers, err := regexp.Compile(f.Peers)
+	if err != nil {
+		return nil, err
+	}
+	some := *r
+	some.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x benchmark.Result) bool {
+		return x.Chosen == "" && !peers.MatchString(x.By())
+	})
+	return &some, nil
 }
 
 // markdown is the table with where it comes from behind it.
@@ -255,6 +269,9 @@ func (t table) lines(rs reports) ([][]string, error) {
 		}
 		takes, err := l.takes()
 		if err != nil {
+			return nil, err
+		}
+		if r, err = l.against(r); err != nil {
 			return nil, err
 		}
 		more := of(l, r, takes)
