@@ -143,7 +143,7 @@ func newBenchSample(unfinished *temporaries) *cobra.Command {
 		Long: `sample computes the dot products of rows of two dense matrices of 32 and 128 columns at the entries of each
 MATRIX: in f32 and f16, in f32 with the softmax of each row, and in reproducible mode. The column pack has the time of
 the first call, which brings the pattern to the device. --peer measures another program too, as for spmmrun bench:
-cuda.cu of bench/peers for cuSPARSE.` + taskCodes,
+cuda.cu of bench/peers for cuSPARSE, rode and sputnik of published.sh.` + taskCodes,
 		Example: `  spmmrun bench sample --backend cuda gen:rmat,scale=17,degree=16
   spmmrun bench sample --backend cuda --peer bin/peers/cuda a.mtx`,
 	})
