@@ -40,6 +40,17 @@ const aReport = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z",
 {"matrix": "gen:uniform,rows=9,density=0.5", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto",
  "mode": "fast", "way": "apart", "chosen": "csr", "median_us": 7}]}`
 
+const aPair = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z", "command": ["./spmmrun", "bench"],
+"note": "by hand", "devices": [{"backend": "cuda", "name": "A GPU", "driver": "1"}]},
+"results": [
+{"matrix": "a", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 10},
+{"matrix": "a", "n": 32, "precision": "tf32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 5},
+{"matrix": "b", "n": 32, "precision": "tf32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 20},
+{"matrix": "b", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 10},
+{"matrix": "b", "n": 8, "precision": "f16", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 3},
+{"matrix": "b", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 4},
+{"matrix": "c", "n": 8, "precision": "f16", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 3}]}`
+
 const anExample = `{"version": 1, "environment": {"start": "2026-11-27T00:00:00Z", "command": ["python3", "a.py"],
 "note": "small", "devices": [{"backend": "cuda:0", "name": "A GPU", "driver": "1"}]},
 "rows": [{"label": "a", "values": {"ms": 12.345, "rate": 7}}, {"label": "b", "values": {"ms": 3, "rate": 1234.5}},
@@ -51,6 +62,7 @@ func tree(t *testing.T, list, document string) string {
 	for name, text := range map[string]string{
 		"README.md": "", "python/README.md": "", "docs/a.md": document, "docs/pictures/README": "",
 		"bench/figures.json": list, "bench/results/r.json": aReport, "bench/results/e.json": anExample,
+		"bench/results/o.json": aPair,
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -70,6 +82,9 @@ func TestTables(t *testing.T) {
 			"| µs | way | N=8 | N=32 |\n| --- | --- | --- | --- |\n| a |  | 5 csr (20) | **10** csr (9) |\n| 9², 50 % zeros | apart | 7 csr |  |\n" + from},
 		"across": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "across": "way", "columns": [8]}]}`,
 			"| µs |  | apart |\n| --- | --- | --- |\n| a | 5 (20) |  |\n| 9², 50 % zeros |  | 7 |\n" + from},
+		"over": {`{"tables": [{"name": "x", "kind": "over", "reports": ["o"], "across": "precision", "base": "f32"}]}`,
+			"| over f32 | products | tf32 | f16 |\n| --- | --- | --- | --- |\n| N=8 | 1 |  | 0.75, 0.75 at most |\n" +
+				"| N=32 | 2 | 1.00, 2.00 at most |  |\n" + strings.ReplaceAll(from, "r](../bench/results/r.", "o](../bench/results/o.")},
 		"asked": {`{"tables": [{"name": "x", "kind": "asked", "reports": ["r"]}]}`,
 			"| matrix | N | device, format | target µs | measured µs | target / measured |\n| --- | --- | --- | --- | --- | --- |\n" +
 				"| a | 32 | cuda auto | 8 | 10 | **0.80** |\n| a | 8 | cuda auto | 6 | 5 | 1.20 |\n" + from},
@@ -111,6 +126,9 @@ func TestRefused(t *testing.T) {
 			"no result is taken"},
 		"no kind":      {`{"tables": [{"name": "x", "reports": ["r"]}]}`, here, `kind ""`},
 		"no dimension": {`{"tables": [{"name": "x", "kind": "times", "across": "z", "reports": ["r"]}]}`, here, `across "z"`},
+		"no other":     {`{"tables": [{"name": "x", "kind": "over", "across": "", "reports": ["o"]}]}`, here, `across ""`},
+		"no base": {`{"tables": [{"name": "x", "kind": "over", "across": "mode", "base": "slow", "reports": ["o"]}]}`, here,
+			"no result is taken"},
 		"no pattern": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "by": "("}]}`, here,
 			"missing closing )"},
 		"no row":      {`{"tables": [{"name": "x", "kind": "numbers", "reports": ["e"], "rows": "y"}]}`, here, "no row is taken"},

@@ -17,12 +17,13 @@ import (
 type table struct {
 	Name string `json:"name"`
 	// Kind is times, ratios (how many times as fast as the fastest peer), asked (asked times over measured ones), summary
-	// (a row for each of Lines, with ratios), products (a row for each product of Lines, with times) or numbers (those of
-	// an example, by Rows and Values).
+	// (a row for each of Lines, with ratios), products (a row for each product of Lines, with times), over (times over
+	// those with the value Base of the dimension Across) or numbers (those of an example, by Rows and Values).
 	Kind    string   `json:"kind"`
 	Reports []string `json:"reports"`
 	filter
-	Across  string `json:"across"`  // times: the dimension that has columns, N if empty
+	Across  string `json:"across"`  // times, over: the dimension that has columns, of times N if empty
+	Base    string `json:"base"`    // over
 	Kernels bool   `json:"kernels"` // times: say which format was taken
 	Lines   []line `json:"lines"`   // summary
 	numbers
@@ -99,8 +100,10 @@ func (t table) markdown(rs reports) (string, error) {
 		rows = asked(r, takes)
 	case "ratios":
 		rows = ratios(ours(r, takes))
+	case "over":
+		rows, err = t.over(r, takes)
 	default:
-		err = fmt.Errorf("kind %q: want times, ratios, asked, summary, products or numbers", t.Kind)
+		err = fmt.Errorf("kind %q: want times, ratios, asked, over, summary, products or numbers", t.Kind)
 	}
 	if err == nil && len(rows) < 2 {
 		err = fmt.Errorf("no result is taken")
