@@ -44,8 +44,8 @@ struct Second {
     }
     ~Second() { cudaStreamDestroy(stream), cudaEventDestroy(from), cudaEventDestroy(to); }
 
-    // beside launches into both streams.
-    void beside(const std::function<void()> &launch) const {
+    // both has launches go into both streams.
+    void both(const std::function<void()> &launch) const {
         CHECK(cudaEventRecord(from, ::stream));
         CHECK(cudaStreamWaitEvent(stream, from, 0));
         launch();
@@ -78,7 +78,7 @@ static std::vector<Way> published(const Product &p, Operands a) {
             // It adds to C, and leaves empty rows out.
             CHECK(cudaMemsetAsync(a->out(), 0, sizeof(float) * a->m * a->n, stream));
             if (s->blocks + s->rest == 0) return;
-            s->second.beside([&] {
+            s->second.both([&] {
                 kernel(s->blocks, s->rest, a->k, a->n, a->val(), a->idx(), a->ptr(), (int *)s->rows->p,
                        (int *)s->residues->p, (int *)s->starts->p, a->in(), a->out(), stream, s->second.stream);
             });
@@ -96,7 +96,7 @@ static std::vector<Way> sampled(const Product &p, Operands a) {
     auto s = std::make_shared<Segmented>(p, a->n == 32 ? 512 : 32);
     const auto kernel = a->n == 32 ? RoDeSDDMM_n32 : RoDeSDDMM_n128;
     return {{{"rode sddmm", "", s->took}, [=] {
-                 s->second.beside([&] {
+                 s->second.both([&] {
                      kernel(s->blocks, s->rest, a->k, a->n, (int *)s->rows->p, (int *)s->residues->p,
                             (int *)s->starts->p, a->ptr(), a->idx(), a->val(), a->left(), a->in(), a->out(), stream,
                             s->second.stream);

@@ -53,8 +53,8 @@ rode)
   sed -i 's/\bdouble4\b/double4_16a/g; 1i #if CUDART_VERSION < 13000\n#define double4_16a double4\n#endif' \
     "$work/utils/basic_utils.h"
   sed -i 's/^    RoDeComputeKernel\([12]\)</    if (m\1 > 0) &/' "$work/RoDe_SpMM/RoDeSpmm.cu"
-  sed -i '/matrix_utils.h/d; s/^    SDDMMKernel4Block</    if (m1 > 0) &/; s/^    SDDMMKernel4Residue</    if (m2 > 0) &/' \
-    "$work/RoDe_SDDMM/RoDeSddmm.cu"
+  sed -i '/matrix_utils.h/d; s/^    SDDMMKernel4Block</    if (m1 > 0) &/' "$work/RoDe_SDDMM/RoDeSddmm.cu"
+  sed -i 's/^    SDDMMKernel4Residue</    if (m2 > 0) &/' "$work/RoDe_SDDMM/RoDeSddmm.cu"
   ;;
 sputnik)
   for s in spmm sddmm; do cp "$work/sputnik/$s/cuda_$s.cu.cc" "$work/$s.cu"; done

@@ -30,7 +30,8 @@ func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	to := filepath.Join(dir, "node_modules", "spmm")
-	if out, err := exec.Command("go", "run", "-buildmode=pie", "./build", "-root", "../..", "-o", to).CombinedOutput(); err != nil {
+	out, err := exec.Command("go", "run", "-buildmode=pie", "./build", "-root", "../..", "-o", to).CombinedOutput()
+	if err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	check, err := os.ReadFile(filepath.Join("testdata", "check.js"))

@@ -778,7 +778,7 @@ func TestFitsStationary(t *testing.T) {
 	}
 }
 
-// A matrix with so many columns that sums of residues could exceed 31 bits is refused.
+// A matrix is refused if sums of residues for its columns could exceed 31 bits.
 func TestMostColumns(t *testing.T) {
 	const k = 1 << 16
 	a := &formats.CSR[half.F16]{Rows: 1, Cols: k, RowPtr: []int64{0, 1}, ColIdx: []int32{k - 1}, Val: []half.F16{1}}

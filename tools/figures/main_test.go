@@ -43,13 +43,20 @@ const aReport = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z",
 const aPair = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z", "command": ["./spmmrun", "bench"],
 "note": "by hand", "devices": [{"backend": "cuda", "name": "A GPU", "driver": "1"}]},
 "results": [
-{"matrix": "a", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 10},
-{"matrix": "a", "n": 32, "precision": "tf32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 5},
-{"matrix": "b", "n": 32, "precision": "tf32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 20},
-{"matrix": "b", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 10},
-{"matrix": "b", "n": 8, "precision": "f16", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 3},
-{"matrix": "b", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 4},
-{"matrix": "c", "n": 8, "precision": "f16", "backend": "cuda", "format": "auto", "mode": "fast", "chosen": "csr", "median_us": 3}]}`
+{"matrix": "a", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 10},
+{"matrix": "a", "n": 32, "precision": "tf32", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 5},
+{"matrix": "b", "n": 32, "precision": "tf32", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 20},
+{"matrix": "b", "n": 32, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 10},
+{"matrix": "b", "n": 8, "precision": "f16", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 3},
+{"matrix": "b", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 4},
+{"matrix": "c", "n": 8, "precision": "f16", "backend": "cuda", "format": "auto", "mode": "fast",
+ "chosen": "csr", "median_us": 3}]}`
 
 const anExample = `{"version": 1, "environment": {"start": "2026-11-27T00:00:00Z", "command": ["python3", "a.py"],
 "note": "small", "devices": [{"backend": "cuda:0", "name": "A GPU", "driver": "1"}]},
@@ -84,7 +91,8 @@ func TestTables(t *testing.T) {
 			"| µs |  | apart |\n| --- | --- | --- |\n| a | 5 (20) |  |\n| 9², 50 % zeros |  | 7 |\n" + from},
 		"over": {`{"tables": [{"name": "x", "kind": "over", "reports": ["o"], "across": "precision", "base": "f32"}]}`,
 			"| over f32 | products | tf32 | f16 |\n| --- | --- | --- | --- |\n| N=8 | 1 |  | 0.75, 0.75 at most |\n" +
-				"| N=32 | 2 | 1.00, 2.00 at most |  |\n" + strings.ReplaceAll(from, "r](../bench/results/r.", "o](../bench/results/o.")},
+				"| N=32 | 2 | 1.00, 2.00 at most |  |\n" +
+				strings.ReplaceAll(from, "r](../bench/results/r.", "o](../bench/results/o.")},
 		"asked": {`{"tables": [{"name": "x", "kind": "asked", "reports": ["r"]}]}`,
 			"| matrix | N | device, format | target µs | measured µs | target / measured |\n| --- | --- | --- | --- | --- | --- |\n" +
 				"| a | 32 | cuda auto | 8 | 10 | **0.80** |\n| a | 8 | cuda auto | 6 | 5 | 1.20 |\n" + from},

@@ -118,7 +118,7 @@ func (t *task) do(ctx context.Context, b *builder) error {
 	return failed
 }
 
-// name is what a task runs: the first of its packages, or the command.
+// name names the first package of a task, or its command.
 func (t *task) name() string {
 	if t.run.command != nil {
 		return strings.Join(t.run.command, " ")
