@@ -148,7 +148,7 @@ func (t *task) command(ctx context.Context, r *reader) (cmd *exec.Cmd, failed, e
 	add := func(count, test, result, reason string) {
 		n, _ := strconv.Atoi(count)
 		for i := range n {
-			t := id{t.name(), fmt.Sprintf("%s %d", test, i+1)}
+			t := id{t.run.name, fmt.Sprintf("%s %d", test, i+1)}
 			r.reasons[t] = reason
 			r.end(t, result)
 		}
@@ -160,7 +160,7 @@ func (t *task) command(ctx context.Context, r *reader) (cmd *exec.Cmd, failed, e
 		add(c[1], c[2], "skip", c[3])
 	}
 	if failed != nil {
-		r.fail(t.name())
+		r.fail(t.run.name)
 	}
 	return cmd, failed, nil
 }
