@@ -188,15 +188,17 @@ func (r *Executor) predict(ctx context.Context, candidates []candidate, n int) (
 	sample := work.Sample(r.source, work.LargeSample)
 	var times []time.Duration
 	for _, c := range candidates {
-		stats, err := r.stats(c, sample)
+		stats, segments, err := r.stats(c, sample)
 		if err != nil {
 			return nil, err
 		}
 		t := r.time(rates, c, stats, n)
 		if c.kind.ByRows() {
-			if rowPtr, _ := r.source.Pattern(); kernel.InSegments(rowPtr, c.variant) {
-				t += addingUp * choose.ModelOf(r.dev).LaunchTime()
-			}
+			rowPtr, _ := r.source.Pattern()
+			segments = kernel.InSegments(rowPtr, c.variant)
+		}
+		if segments {
+			t += addingUp * choose.ModelOf(r.dev).LaunchTime()
 		}
 		times = append(times, t)
 	}
@@ -225,15 +227,23 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 		return max(b.Memory, b.Gather+b.Compute) + start
 	}
 	t := b.Memory + b.Gather + b.Compute
-	if c.kind == kernel.Stationary {
-		t = max(t, time.Duration(stats.Longest/rfx.Tile)*panelTile)
+	tiles := time.Duration(stats.Longest / rfx.Tile)
+	switch c.kind {
+	case kernel.Stationary:
+		t = max(t, tiles*panelTile)
+	case kernel.Panels, kernel.Shuffled:
+		t = max(t, tiles*segmentTile)
 	}
 	return t + start
 }
 
-// panelTile is how long a warp takes for a tile of a panel with B in shared memory, where it waits for loads. It has
-// whole panels. On an H200 it took 0.3 to 0.5 µs.
-const panelTile = 400 * time.Nanosecond
+// How long a warp takes for a tile of a panel with B in shared memory, where it waits for loads, and a workgroup for one
+// of a panel or segment. On an H200 it took 0.3 to 0.5 µs for the former; graphs whose longest segments have 32 tiles
+// took 42 to 47 µs with 128 columns, 28 to 29 with 32.
+const (
+	panelTile   = 400 * time.Nanosecond
+	segmentTile = 700 * time.Nanosecond
+)
 
 // residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a
 // 2:4 matrix.
@@ -249,18 +259,20 @@ func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P)
 	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
 }
 
-// stats tells what packing the matrix for a candidate makes: of dense residues and digits exactly, of others from a
-// sample.
-func (r *Executor) stats(c candidate, sample formats.Sparse) (formats.Stats, error) {
+// stats tells what packing the matrix for a candidate makes, and whether panels are in segments: of dense residues and
+// digits exactly, of others from a sample.
+func (r *Executor) stats(c candidate, sample formats.Sparse) (s formats.Stats, segments bool, err error) {
 	if c.kind.InPlanes() {
-		return r.residueStats(c.kind, float64(kernel.Remaining(sample))/float64(max(1, sample.NNZ())), r.bits)
+		s, err = r.residueStats(c.kind, float64(kernel.Remaining(sample))/float64(max(1, sample.NNZ())), r.bits)
+		return s, false, err
 	}
 	e, err := shaders.Reproducible.Encode(sample, c.variant)
 	if err != nil {
-		return formats.Stats{}, err
+		return s, false, err
 	}
-	stats, _ := work.Scale(e, sample.NNZ(), r.source.NNZ())
-	return stats, nil
+	s, _ = work.Scale(e, sample.NNZ(), r.source.NNZ())
+	m, ok := e.Format.(kernel.Split)
+	return s, ok && m.V > 0 && m.Rows > 0, nil
 }
 
 // inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,

@@ -130,10 +130,8 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		},
 		Items: int64(len(items)),
 	}
-	if kind(variant) == Stationary {
-		for _, t := range items {
-			e.Stats.Longest = max(e.Stats.Longest, int64(t.last-t.first))
-		}
+	for _, t := range items {
+		e.Stats.Longest = max(e.Stats.Longest, int64(t.last-t.first))
 	}
 	if len(m.Values) > 0 {
 		e.Stats.Fill = float64(a.NNZ()) / float64(len(m.Values))

@@ -56,7 +56,7 @@ const aPair = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z", "
 {"matrix": "b", "n": 8, "precision": "f32", "backend": "cuda", "format": "auto", "mode": "fast",
  "chosen": "csr", "median_us": 4},
 {"matrix": "c", "n": 8, "precision": "f16", "backend": "cuda", "format": "auto", "mode": "fast",
- "chosen": "csr", "median_us": 3}]}`
+ "chosen": "csr", "median_us": 3, "attainable_us": 1.5}]}`
 
 const anExample = `{"version": 1, "environment": {"start": "2026-11-27T00:00:00Z", "command": ["python3", "a.py"],
 "note": "small", "devices": [{"backend": "cuda:0", "name": "A GPU", "driver": "1"}]},
@@ -89,6 +89,9 @@ func TestTables(t *testing.T) {
 			"| µs | way | N=8 | N=32 |\n| --- | --- | --- | --- |\n| a |  | 5 csr (20) | **10** csr (9) |\n| 9², 50 % zeros | apart | 7 csr |  |\n" + from},
 		"across": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "across": "way", "columns": [8]}]}`,
 			"| µs |  | apart |\n| --- | --- | --- |\n| a | 5 (20) |  |\n| 9², 50 % zeros |  | 7 |\n" + from},
+		"shares": {`{"tables": [{"name": "x", "kind": "times", "shares": true, "reports": ["o"], "matrix": "c"}]}`,
+			"| µs | N=8 |\n| --- | --- |\n| c | 3, 50 % |\n" +
+				strings.ReplaceAll(from, "r](../bench/results/r.", "o](../bench/results/o.")},
 		"over": {`{"tables": [{"name": "x", "kind": "over", "reports": ["o"], "across": "precision", "base": "f32"}]}`,
 			"| over f32 | products | tf32 | f16 |\n| --- | --- | --- | --- |\n| N=8 | 1 |  | 0.75, 0.75 at most |\n" +
 				"| N=32 | 2 | 1.00, 2.00 at most |  |\n" +

@@ -25,6 +25,7 @@ type table struct {
 	Across  string `json:"across"`  // times, over: the dimension that has columns, of times N if empty
 	Base    string `json:"base"`    // over
 	Kernels bool   `json:"kernels"` // times: say which format was taken
+	Shares  bool   `json:"shares"`  // times: say which share of attainable was reached
 	Lines   []line `json:"lines"`   // summary
 	numbers
 }
@@ -202,7 +203,8 @@ func (t table) times(r *benchmark.Report, takes func(benchmark.Case) bool) ([][]
 	return rows, nil
 }
 
-// cell is a time, in bold where the fastest peer is faster, the format if that is wanted, and the fastest peer's time.
+// cell is a time, in bold where the fastest peer is faster, the format if that is wanted, the fastest peer's time, and
+// the share of attainable if that is wanted.
 func (t table) cell(r *benchmark.Report, x *benchmark.Result) string {
 	out := number(x.Median)
 	peer := r.FastestPeer(x)
@@ -214,6 +216,9 @@ func (t table) cell(r *benchmark.Report, x *benchmark.Result) string {
 	}
 	if peer != nil {
 		out += " (" + number(peer.Median) + ")"
+	}
+	if share := x.Attained(); t.Shares && share > 0 {
+		out += fmt.Sprintf(", %.0f %%", 100*share)
 	}
 	return out
 }
