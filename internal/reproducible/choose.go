@@ -226,14 +226,14 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	}
 	t := b.Memory + b.Gather + b.Compute
 	if c.kind == kernel.Stationary {
-		t = max(t, time.Duration(stats.Longest/rfx.Tile)*panelTile)
+		t = max(t, time.Duration(stats.Longest/rfx.Tile)*time.Duration(kernel.PrecisionOf(v).Bytes())*panelTile)
 	}
 	return t + start
 }
 
-// panelTile is how long a warp takes for a tile of a panel with B in shared memory, where it waits for loads. It has
-// whole panels. On an H200 it took 0.3 to 0.5 µs.
-const panelTile = 400 * time.Nanosecond
+// panelTile is how long a warp takes for a digit of a tile of a panel with B in shared memory, where it waits for loads.
+// It has whole panels. On an H200 tiles took 0.2 to 0.7 µs.
+const panelTile = 100 * time.Nanosecond
 
 // residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a
 // 2:4 matrix.
