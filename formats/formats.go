@@ -66,4 +66,6 @@ type Stats struct {
 	Longest     int64   // most rows of B that one workgroup fetches one after another; 0: all fetch about as many
 	// a workgroup that would fetch more is split, and another launch adds the partial sums; 0: none, or unknown
 	Cut int64
+	// Sums is the rows of partial sums that kernels write, and that another launch adds up.
+	Sums int64
 }

@@ -163,7 +163,7 @@ func variant(m *measurement, code backend.Code) *spec.Variant {
 			return packed
 		}
 		for _, v := range f.Variants {
-			if v.Code == code && v.In == packed.In && v.Kernel() == m.Kernel {
+			if v.Code == code && v.In == packed.In && v.Need.Arch == packed.Need.Arch && v.Kernel() == m.Kernel {
 				return v
 			}
 		}

@@ -232,12 +232,12 @@ func TestTF32(t *testing.T) {
 
 // Of a large matrix a sample is packed; which variant multiplies, and by how many columns at a time, the whole decides.
 func TestWholeDecides(t *testing.T) {
-	a, err := gen.CSR("gen:stencil,side=40,points=27")
+	a, err := gen.CSR("gen:block,rows=8192,cols=8192,block=16,density=0.03")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := chosen(t, largeGPU(backend.CodePTX), a, work.Work{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
 	if got.Variant.In != dtype.TF32 {
-		t.Errorf("panels of a mesh are multiplied by %s, because %s; want matrix units", got.Variant.Name, got.Why)
+		t.Errorf("panels of blocks are multiplied by %s, because %s; want matrix units", got.Variant.Name, got.Why)
 	}
 }

@@ -74,7 +74,7 @@ var measuredMatrices = []string{
 
 // Choices take hardly longer than the best format that was measured. A few are of formats that nobody has measured.
 func TestMeasured(t *testing.T) {
-	const most, mostUnmeasured = 1.1, 6
+	const most, mostUnmeasured = 1.1, 8
 	cases := readMeasured(t)
 	devices := map[string]*device.Device{"cuda": largeGPU(backend.CodePTX), "vulkan": snapshotDevices()["vulkan-lanes"]}
 	var ratios []float64

@@ -131,7 +131,7 @@ func spent(uses int, best, took time.Duration) bool {
 	return uses > 0 && best != Unlikely && float64(took) > float64(uses)*float64(best)
 }
 
-// refine predicts those that are near the best again, from a larger sample.
+// refine predicts those that are near the best again, from a larger sample; the quick ones had the largest at once.
 func refine(ctx context.Context, d *device.Device, pr *model.Predictor, cs []*Candidate, a, small *work.Matrix) error {
 	order := slices.Clone(cs)
 	sortByCost(order, 0)
@@ -150,7 +150,7 @@ func refine(ctx context.Context, d *device.Device, pr *model.Predictor, cs []*Ca
 	if err != nil || s.NNZ() <= small.NNZ() {
 		return err
 	}
-	return priceAll(ctx, d, pr, order[:n], a, s)
+	return priceAll(ctx, d, pr, slices.DeleteFunc(order[:n], (*Candidate).quick), a, s)
 }
 
 // price predicts a candidate from a sample. One that cannot hold it is Unlikely.

@@ -77,19 +77,38 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	}
 	launch := k.launch(v) * scale(p.Rates.LaunchUS, from.LaunchUS) * cmp.Or(c.Launch, 1)
 	heaviest := p.heaviest(c, s)
-	if cut := cmp.Or(s.Cut, c.Cut); cut > 0 && heaviest >= cut { // the stats tell of work items that are cut already
-		launch += launch + c.StepUS*float64((heaviest-1)/cut)
-		heaviest = cut
+	cut := cmp.Or(s.Cut, c.Cut, heaviest+1)
+	if heaviest >= cut || s.Sums > 0 { // the stats tell of work items that are cut already
+		launch += launch + c.StepUS*float64(max(0, heaviest-1)/cut)
+		heaviest = min(heaviest, cut)
 	}
+	before := micros(launch) + p.adding(v, s)
 	if c.Overlap {
-		return b, micros(launch+c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
+		return b, before + micros(c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
 	}
 	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
-	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
+	share := c.alone(p.steps(v, s.Gathers/max(1, items))) + fetch + time.Duration(math.Round(compute)) + starts
 	if share = max(share, c.alone(heaviest)); c.Streams {
-		return b, micros(launch) + max(b.Memory, share)
+		return b, before + max(b.Memory, share)
 	}
-	return b, micros(launch) + b.Memory + share
+	return b, before + b.Memory + share
+}
+
+// steps is how many rows of B a work item of that many fetches one after another: where a variant has no tile of
+// columns, lanes of a GPU that have none of the columns take some of the rows.
+func (p *Predictor) steps(v *spec.Variant, rows int64) int64 {
+	const lanes, least = 32, 8 // of a warp; rows for each of several groups of lanes
+	if v.Code == backend.CodeGo || v.Columns() > 0 {
+		return rows
+	}
+	groups := lanes * vectorBytes / v.In.Storage().Size() / p.width(v)
+	return rows / max(1, min(int64(groups), rows/least))
+}
+
+// adding is the time of writing partial sums and reading them again.
+func (p *Predictor) adding(v *spec.Variant, s formats.Stats) time.Duration {
+	moved := 2 * s.Sums * int64(p.N) * int64(v.Sums().Size())
+	return at(moved, p.Rates.stream(moved))
 }
 
 // Least is less than Time predicts of any packing of a matrix of nnz entries for a variant, however well its rows share

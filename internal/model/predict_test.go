@@ -95,9 +95,20 @@ func TestPredict(t *testing.T) {
 				p.Model.Costs[0].Streams, s.StoredBytes = true, 2e6
 				p.Rates.Cache, p.Rates.FMA = 0, 0
 			}},
-		{"steps of an average work item", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
-			p.Model.Costs[0].StepUS = 1
-		}},
+		{"steps of an average work item, which two groups of lanes share", 100, 50 * us,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].StepUS = 1
+			}},
+		{"steps of an average work item, all of whose lanes have columns", 100, 100 * us,
+			func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].StepUS, v.Tile.Cols = 1, 64
+			}},
+		{"steps of work items that are too short for several groups of lanes", 1250, 8 * us,
+			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+				p.Model.Costs[0].StepUS, p.Longest = 1, 8
+			}},
+		{"partial sums, which are written and read, and a second launch", 100, 3*us + 512*time.Nanosecond,
+			func(_ *model.Predictor, _ *spec.Variant, s *formats.Stats) { s.Sums = 1000 }},
 		{"work items that are cut in two, and a second launch that adds two sums", 100, 604*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 600, 1000
 		}},
@@ -135,11 +146,11 @@ func TestPredict(t *testing.T) {
 		{"a launch takes twice as long as where the model was measured", 100, 3 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 			p.Rates.LaunchUS, p.Model.Measured.LaunchUS = 5, 2.5
 		}},
-		{"latencies are half of those where the model was measured", 100, 50 * us,
+		{"latencies are half of those where the model was measured", 100, 25 * us,
 			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 				p.Model.Costs[0].StepUS, p.Rates.LatencyUS, p.Model.Measured.LatencyUS = 1, 0.1, 0.2
 			}},
-		{"latencies that one of the two does not know", 100, 100 * us,
+		{"latencies that one of the two does not know", 100, 50 * us,
 			func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
 				p.Model.Costs[0].StepUS, p.Rates.LatencyUS = 1, 0.1
 			}},

@@ -230,18 +230,18 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	tiles := time.Duration(stats.Longest / rfx.Tile)
 	switch c.kind {
 	case kernel.Stationary:
-		t = max(t, tiles*panelTile)
+		t = max(t, tiles*time.Duration(kernel.PrecisionOf(v).Bytes())*panelTile)
 	case kernel.Panels, kernel.Shuffled:
 		t = max(t, tiles*segmentTile)
 	}
 	return t + start
 }
 
-// How long a warp takes for a tile of a panel with B in shared memory, where it waits for loads, and a workgroup for one
-// of a panel or segment. On an H200 it took 0.3 to 0.5 µs for the former; graphs whose longest segments have 32 tiles
-// took 42 to 47 µs with 128 columns, 28 to 29 with 32.
+// How long a warp takes for a digit of a tile of a panel with B in shared memory, where it waits for loads, and a
+// workgroup for a tile of a panel or segment. On an H200 tiles of the former took 0.2 to 0.7 µs; graphs whose longest
+// segments have 32 tiles took 42 to 47 µs with 128 columns, 28 to 29 with 32.
 const (
-	panelTile   = 400 * time.Nanosecond
+	panelTile   = 100 * time.Nanosecond
 	segmentTile = 700 * time.Nanosecond
 )
 

@@ -42,11 +42,16 @@ func (m *Matrix) Kind() dtype.Type {
 // Sampled returns some rows of the matrix, for predictions: of a quantised one with other scales.
 func (m *Matrix) Sampled() (*Matrix, error) { return m.SampledTo(LargeSample) }
 
-// SampledTo is Sampled with about that many entries, or with the fewest that a group of rows has.
+// SampledTo is Sampled with about that many entries, or with the fewest that a group of rows has. The rows are packed
+// as within the matrix, where a format can: how csr divides rows depends on all of them.
 func (m *Matrix) SampledTo(entries int64) (*Matrix, error) {
 	rows := Sample(m.CSR(), entries)
 	if m.quantised == nil {
-		return &Matrix{Encoded: rows, of: m.of}, nil
+		of := m.of
+		if of == (Extent{}) && rows.NNZ() < m.NNZ() {
+			of = m.Extent()
+		}
+		return &Matrix{Encoded: rows, of: of}, nil
 	}
 	q, _, err := formats.Quantise(rows, m.quantised.Kind)
 	if err != nil {

@@ -67,7 +67,7 @@ func (m *Matrix) Pack(k *spec.Format, v *spec.Variant) (*Packed, error) {
 		}
 		block = of.block()
 		data, err = of.part(0, min(block, rows), k, v, nil)
-	case m.of != (Extent{}):
+	case m.of != (Extent{}) && k.EncodeShare != nil:
 		data, err = k.EncodeShare(of.CSR(), v, m.of)
 	default:
 		data, err = k.Encode(of.CSR(), v)

@@ -95,7 +95,7 @@ func Scale(e *spec.Packed, sampled, all int64) (s formats.Stats, items int64) {
 		return s, items
 	}
 	f := float64(all) / float64(sampled)
-	for _, x := range []*int64{&s.StoredBytes, &s.Slots, &s.MACs, &s.Gathers, &items} {
+	for _, x := range []*int64{&s.StoredBytes, &s.Slots, &s.MACs, &s.Gathers, &s.Sums, &items} {
 		*x = int64(float64(*x) * f)
 	}
 	return s, items

@@ -148,7 +148,7 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 			spec.NewArray("values", values),
 			spec.NewArray("heavy", heavy),
 		},
-		Stats: formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ()},
+		Stats: formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ(), Sums: int64(split.Slots)},
 		Items: int64(a.Rows) + int64(split.Slots),
 	}
 	if a.NNZ() > 0 {

@@ -31,17 +31,12 @@ func isSkewed(rows int, nnz, segments int64) bool {
 	return segments >= skewedLeast && rows >= skewedRows && nnz <= skewedMean*int64(rows)
 }
 
-// takesSkewed reports whether skewed suits a matrix and problem that v, which has its packing, could multiply. For a
-// prediction e is a sample of the matrix, with the stats of all of it.
+// takesSkewed reports whether skewed suits a matrix and problem that v, which has its packing, could multiply.
 func takesSkewed(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
 	if v.In != dtype.F32 || packingOf(v) != packingOf(skewed) || p.N <= skewedAcross/2*columns(v) {
 		return false
 	}
-	split := e.Format.(spec.Split)
-	if e.Stats.MACs > e.NNZ {
-		return isSkewed(p.M, e.Stats.MACs, int64(split.Slots)*(e.Stats.MACs/max(1, e.NNZ)))
-	}
-	return split.Skewed
+	return e.Format.(spec.Split).Skewed
 }
 
 // sortSegments sorts the segments in heavy by their first columns. Then those that are computed at the same time need

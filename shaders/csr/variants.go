@@ -76,10 +76,11 @@ func rows90Packing(t dtype.Type) packing {
 
 // takesMany reports whether a product has a fifth more lanes than run at the same time, or six times as many if rows
 // were cut: with fewer, lanes wait for the few loads of each, above all in segments, and are better off with entries
-// loaded ahead. It was measured for 32 columns or more.
+// loaded ahead. It was measured for 32 columns or more. For a prediction e is a sample of the matrix, with the stats of
+// all of it.
 func takesMany(v *spec.Variant, e *spec.Packed, p spec.Problem) bool {
-	s, split := pickShape(v, e, p), e.Format.(spec.Split)
-	tile := split.Items*s.across*s.along + int(split.Segments)*local + int(split.Middle+split.Warps)*lanes
+	s, split, of := pickShape(v, e, p), e.Format.(spec.Split), int(max(1, e.Stats.MACs/max(1, e.NNZ)))
+	tile := split.Items*s.across*s.along + of*(int(split.Segments)*local+int(split.Middle+split.Warps)*lanes)
 	has, resident := int64(tile)*int64(spec.Ceil(p.N, s.columns)), waveLanes*int64(max(1, p.Caps.Units))
 	if split.Rows > 0 {
 		return s.across >= 8 && has > 6*resident

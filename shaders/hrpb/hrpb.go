@@ -114,6 +114,7 @@ func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed,
 		Items:  int64(len(m.Parts)),
 		Format: m,
 	}
+	e.Stats.Sums = int64(m.Work().Slots) * hrpb.PanelRows
 	if v.Code == backend.CodeGo { // multiplies entries alone
 		e.Stats.MACs = e.NNZ
 	}

@@ -124,7 +124,10 @@ func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.P
 		Format: m.WithStrips(s),
 	}
 	vectors := int64(len(s.Columns))
-	e.Stats = formats.Stats{Slots: vectors * hrpb.StripRows, MACs: vectors * hrpb.StripRows, Gathers: vectors}
+	e.Stats = formats.Stats{
+		Slots: vectors * hrpb.StripRows, MACs: vectors * hrpb.StripRows, Gathers: vectors,
+		Sums: int64(s.Slots) * hrpb.StripRows,
+	}
 	e.Stats.StoredBytes = e.Bytes()
 	if vectors > 0 {
 		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)

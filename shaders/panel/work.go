@@ -96,6 +96,7 @@ func newWork(e *spec.Packed, v *spec.Variant, panels []Span, rows []uint32) ([]u
 		}
 	}
 	w.Parts, w.Heavy = len(parts), len(sums)
+	e.Stats.Sums = int64(w.Slots * v.Tile.Panel)
 	records := parts
 	if w.Heavy > 0 {
 		for _, s := range panels {

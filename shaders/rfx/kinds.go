@@ -93,11 +93,11 @@ func panelRows(v *spec.Variant) int { return v.Tile.Panel }
 func hasTeams(v *spec.Variant) bool { return v.Packing.(sizes).teams }
 
 // What it takes to make fragments of strips and of pairs, counted in products that take as long (H200). At p = 15 a
-// multiprocessor has twice as many warps for pairs.
+// multiprocessor has twice as many warps for pairs, which load ahead; at p = 23 they wait for loads.
 const (
 	stripFragments  = 17
 	pairFragments   = 33
-	pairFragments15 = 16
+	pairFragments15 = 22
 )
 
 // Instructions is Products with what it takes to make fragments.
@@ -106,7 +106,7 @@ func Instructions(v *spec.Variant, k int) int64 {
 	case InStrips:
 		return Products(v, k) + stripFragments
 	case InPairs:
-		if pairSizes[PrecisionOf(v)].ctas > 1 {
+		if x := pairSizes[PrecisionOf(v)]; x.ctas > 1 && x.buffers > 1 {
 			return Products(v, k) + pairFragments15
 		}
 		return Products(v, k) + pairFragments
