@@ -23,7 +23,13 @@ type rowsJob struct {
 	missing int     // lanes that the last vector lacks
 	ahead   uintptr // bytes of cols
 	stream  int     // not 0: write past the caches
+	later   uintptr // bytes of c to the row that is prefetched; 0: none
 	alpha   [8]byte
+	// byRow, if it is not 0, has each row do all its tiles before the next. Then after is how many rows follow, left and
+	// row are b and c at the first column, and across is all vectors, which the assembly sets.
+	byRow, after int
+	left, row    unsafe.Pointer
+	across       int
 }
 
 // laneMasks has, from lane i on, a mask for a vector that lacks i of its lanes, in 32-bit lanes of 8 and in 64-bit
@@ -62,7 +68,10 @@ func rowsBF16AVX512(job *rowsJob)
 //go:noescape
 func rowsF64AVX512(job *rowsJob)
 
-const line = 64 // bytes of the caches
+const (
+	line      = 64 // bytes of the caches
+	laterRows = 8  // how many rows of C ahead lines are prefetched, so that stores need not wait for them
+)
 
 // newJob is the job for all of r's columns in vectors of `lanes` lanes.
 func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
@@ -84,6 +93,11 @@ func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
 	if whole := uintptr(job.c)%line == 0 && job.ldc%line == 0 && uintptr(r.N)*unsafe.Sizeof(s)%line == 0; r.Stream &&
 		whole {
 		job.stream = 1
+	} else {
+		job.later = laterRows * job.ldc
+	}
+	if r.RowByRow {
+		job.byRow = 1
 	}
 	return job
 }

@@ -14,13 +14,14 @@
 //	ALPHA        S = alpha;  MASK  the mask, whose lanes are all set but in the last vector of columns
 //	AHEAD8, AHEAD4, AHEAD2  prefetch the lines at R8 of 8, 4 or 2 vectors of b
 //
-// Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2, 4 or 8 entries
-// have sums of their own, so that eight multiply-adds are always under way. They are added at the end. The order of
-// sums is that of row_amd64.h.
+// Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows, or each row by all tiles; within a
+// tile 1, 2, 4 or 8 entries have sums of their own, so that eight multiply-adds are always under way. They are added at
+// the end. The order of sums is that of row_amd64.h.
 //
 // AX job, whose vectors, c and b move from tile to tile; DI the row of C, R12 ldc; R9 b, R10 ldb; SI vals, DX cols, CX
 // entries left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if
-// none are; R8 the entry's row of b, R15 lines are streamed to C. Strides are in bytes.
+// none are; R8 the entry's row of b, R15 lines are streamed to C; R14 how
+// far below DI the row of C is that is prefetched, 0 if none is. Strides are in bytes.
 
 #define AHEAD(u) \
 	MOVL (4*u)(DX)(R13*1), R8; \
@@ -46,6 +47,11 @@
 	ADDQ $4, R11; \
 	EACH8(ZERO)
 
+// LATER prefetches the tile's lines of a later row of C, after which it is in R8.
+#define LATER(lines) \
+	LEAQ (DI)(R14*1), R8; \
+	lines
+
 // DOWN goes to the next row, or tile.
 #define DOWN(row) \
 	ADDQ R12, DI; DECQ BX; JNZ row; JMP tile
@@ -59,8 +65,23 @@ TEXT ROWS(SB), NOSPLIT, $0-8
 	MOVQ rowsJob_ldc(AX), R12
 	MOVQ rowsJob_ahead(AX), R13
 	MOVQ rowsJob_stream(AX), R15
+	MOVQ rowsJob_later(AX), R14
 	ALPHA
 	PREPARE
+	MOVQ rowsJob_vectors(AX), R8
+	CMPQ R8, $8
+	JLE  tile
+	CMPQ rowsJob_byRow(AX), $0
+	JEQ  tile
+	MOVQ R8, rowsJob_across(AX)
+	MOVQ rowsJob_b(AX), R9
+	MOVQ R9, rowsJob_left(AX)
+	MOVQ rowsJob_c(AX), DI
+	MOVQ DI, rowsJob_row(AX)
+	MOVQ rowsJob_rows(AX), BX
+	DECQ BX
+	MOVQ BX, rowsJob_after(AX)
+	MOVQ $1, rowsJob_rows(AX)
 
 tile:
 	CMPQ rowsJob_vectors(AX), $8
@@ -71,6 +92,22 @@ tile:
 	JGE  tile2
 	CMPQ rowsJob_vectors(AX), $1
 	JGE  tile1
+	DECQ rowsJob_after(AX)
+	JLT  finish
+	ADDQ $4, rowsJob_starts(AX)
+	MOVQ DX, rowsJob_cols(AX)
+	MOVQ SI, rowsJob_vals(AX)
+	MOVQ rowsJob_left(AX), R9
+	MOVQ R9, rowsJob_b(AX)
+	MOVQ rowsJob_row(AX), DI
+	ADDQ R12, DI
+	MOVQ DI, rowsJob_row(AX)
+	MOVQ DI, rowsJob_c(AX)
+	MOVQ rowsJob_across(AX), R8
+	MOVQ R8, rowsJob_vectors(AX)
+	JMP  tile
+
+finish:
 	TESTQ R15, R15
 	JZ   done
 	SFENCE
@@ -84,6 +121,11 @@ tile8:
 
 row8:
 	START
+	TESTQ R14, R14
+	JZ    begin8
+	LATER(VECTORS8)
+
+begin8:
 	TESTL CX, CX
 	JZ    store8
 	TESTQ R13, R13
@@ -121,6 +163,11 @@ tile4:
 
 row4:
 	START
+	TESTQ R14, R14
+	JZ    begin4
+	LATER(VECTORS4)
+
+begin4:
 	SUBL $2, CX
 	JLT  last4
 	TESTQ R13, R13
@@ -172,6 +219,11 @@ tile2:
 
 row2:
 	START
+	TESTQ R14, R14
+	JZ    begin2
+	LATER(VECTORS2)
+
+begin2:
 	SUBL $4, CX
 	JLT  short2
 	TESTQ R13, R13
@@ -262,6 +314,7 @@ sum1:
 #undef AHEAD
 #undef TILE
 #undef START
+#undef LATER
 #undef NEXT
 #undef DOWN
 #undef ROWS

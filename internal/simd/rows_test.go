@@ -49,6 +49,7 @@ func testRows[T element, S float32 | float64](t *testing.T) {
 
 		p := &Rows[T, S]{LDC: ldc, N: n, LDB: ldb, Alpha: S(alpha)}
 		p.Stream, p.Ahead = rapid.Bool().Draw(t, "stream"), rapid.SampledFrom([]int{0, 1, 7, 16}).Draw(t, "ahead")
+		p.RowByRow = rapid.Bool().Draw(t, "row by row")
 		if height > 0 {
 			p.B = make([]T, (height-1)*ldb+wide)
 		}
