@@ -25,9 +25,6 @@ type Rows[T, S any] struct {
 	Stream bool
 	// Ahead is how many entries ahead rows of B are prefetched; 0: not at all.
 	Ahead int
-	// RowByRow has each row do all columns before the next row, in place of some columns for all rows: faster where rows
-	// of B come from beyond the first-level cache, as they are then read in one piece. The bits of C are the same.
-	RowByRow bool
 }
 
 // check reports whether there is anything to do.

@@ -14,9 +14,10 @@
 //	ALPHA        S = alpha;  MASK  the mask, whose lanes are all set but in the last vector of columns
 //	AHEAD8, AHEAD4, AHEAD2  prefetch the lines at R8 of 8, 4 or 2 vectors of b
 //
-// Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows, or each row by all tiles; within a
-// tile 1, 2, 4 or 8 entries have sums of their own, so that eight multiply-adds are always under way. They are added at
-// the end. The order of sums is that of row_amd64.h.
+// Columns are done in tiles of 8, 4, 2 and 1 registers; within a tile 1, 2, 4 or 8 entries have sums of their own, so
+// that eight multiply-adds are always under way. They are added at the end. The order of sums is that of row_amd64.h.
+// With up to 8 registers of columns each tile is done for all rows. With more each row does all its tiles before the
+// next row, as its rows of b are then read in one piece.
 //
 // AX job, whose vectors, c and b move from tile to tile; DI the row of C, R12 ldc; R9 b, R10 ldb; SI vals, DX cols, CX
 // entries left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if
@@ -47,6 +48,22 @@
 	ADDQ $4, R11; \
 	EACH8(ZERO)
 
+// LONE does ENTRY for the entry that is left, or, if CX is 0, for -0 and a row of zeros, with which no sum changes a bit.
+// Where it differs from row to row whether one is left, a branch is mispredicted, which takes as long as six entries.
+#define LONE \
+	LEAQ -4(DX)(CX*4), DX; \
+	MOVL (DX), R8; \
+	ADDQ $4, DX; \
+	LEAQ (SI)(CX*VALSIZE), SI; \
+	IMULQ R10, R8; \
+	ADDQ R9, R8; \
+	TESTL CX, CX; \
+	LEAQ ·noEntry(SB), CX; \
+	CMOVQEQ CX, R8; \
+	LEAQ 264(CX), CX; \
+	CMOVQNE SI, CX; \
+	BCAST(-VALSIZE(CX))
+
 // LATER prefetches the tile's lines of a later row of C, after which it is in R8.
 #define LATER(lines) \
 	LEAQ (DI)(R14*1), R8; \
@@ -71,8 +88,6 @@ TEXT ROWS(SB), NOSPLIT, $0-8
 	MOVQ rowsJob_vectors(AX), R8
 	CMPQ R8, $8
 	JLE  tile
-	CMPQ rowsJob_byRow(AX), $0
-	JEQ  tile
 	MOVQ R8, rowsJob_across(AX)
 	MOVQ rowsJob_b(AX), R9
 	MOVQ R9, rowsJob_left(AX)
@@ -168,10 +183,12 @@ row4:
 	LATER(VECTORS4)
 
 begin4:
-	SUBL $2, CX
-	JLT  last4
+	TESTL CX, CX
+	JZ    sum4
+	SUBL  $2, CX
+	JLT   last4
 	TESTQ R13, R13
-	JNZ  ahead4
+	JNZ   ahead4
 
 loop4:
 	TWO
@@ -190,16 +207,20 @@ ahead4:
 
 last4:
 	ADDL $2, CX
+	CMPQ rowsJob_uneven(AX), $0
+	JNE  lone4
+	TESTL CX, CX
 	JZ   sum4
+
+lone4:
 	TESTQ R13, R13
-	JZ   lone4
+	JZ   entry4
 	AHEAD(0)
 	AHEAD4
 
-lone4:
-	ENTRY(0)
+entry4:
+	LONE
 	MAC4(A0, A1, A2, A3)
-	NEXT(1)
 
 sum4:
 	SUM4
@@ -315,6 +336,7 @@ sum1:
 #undef TILE
 #undef START
 #undef LATER
+#undef LONE
 #undef NEXT
 #undef DOWN
 #undef ROWS
