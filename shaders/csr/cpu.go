@@ -45,12 +45,12 @@ func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 		many     = 64       // entries of a long row
 		large    = 16 << 20 // bytes of B in a tile of columns, which the last-level cache may not hold
 	)
-	registers, least, leastWide := columns*v.Sums().Size()/64, 0.4, 2.0/3
-	if registers >= 8 || int64(p.K)*int64(columns)*int64(v.In.Size()) >= large {
-		least, leastWide = 0.25, 1.0/3
+	registers, least := columns*v.Sums().Size()/64, 2.0/3
+	if !simd.Wide() { // there are twice as many multiply-adds to each prefetch
+		least = 0.4
 	}
-	if simd.Wide() { // half as many multiply-adds to each prefetch
-		least = leastWide
+	if registers >= 8 || int64(p.K)*int64(columns)*int64(v.In.Size()) >= large {
+		least = 1.0 / 3
 	}
 	if registers < 2 || s.Scattered < least {
 		return 0
@@ -223,9 +223,9 @@ func (w *work[T, S]) lightRows(row, last int) {
 	}
 }
 
-// streams reports whether C is written past the caches: if the last-level cache of a server does not hold it. Below, what
-// reads C finds it in that cache, and simd prefetches its lines, so that stores do not wait.
-func (w *work[T, S]) streams() bool { return len(w.args[6]) >= 32<<20 }
+// streams reports whether C is written past the caches. If C exceeds a core's caches, each line would otherwise be read
+// before it is written.
+func (w *work[T, S]) streams() bool { return len(w.args[6]) >= 2<<20 }
 
 // run computes consecutive rows.
 func (w *work[T, S]) run(starts []uint32, row, last int) {
