@@ -11,7 +11,6 @@
 // Elements that are as wide as the sums.
 
 #define VB AB
-#define VALSIZE (1<<SHIFT)
 #define BCAST(mem) VSPREAD mem, V
 #define MAC(mem, a) VFMA mem, V, a
 #define MACLAST(mem, a) FMALAST(mem, a)
@@ -20,6 +19,7 @@
 #define AHEAD2 VECTORS2
 
 #define SHIFT 3
+#define VALSIZE 8
 #define MOV VMOVUPD
 #define MASKMOV VMASKMOVPD
 #define MOVNT VMOVNTPD
@@ -33,6 +33,7 @@
 #include "rows_amd64.h"
 
 #undef SHIFT
+#undef VALSIZE
 #undef MOV
 #undef MASKMOV
 #undef MOVNT
@@ -42,6 +43,7 @@
 #undef VSPREAD
 
 #define SHIFT 2
+#define VALSIZE 4
 #define MOV VMOVUPS
 #define MASKMOV VMASKMOVPS
 #define MOVNT VMOVNTPS

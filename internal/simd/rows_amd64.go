@@ -23,7 +23,14 @@ type rowsJob struct {
 	missing int     // lanes that the last vector lacks
 	ahead   uintptr // bytes of cols
 	stream  int     // not 0: write past the caches
+	later   uintptr // bytes of c to the row that is prefetched; 0: none
+	uneven  int     // not 0: whether a row's number of entries is even cannot be predicted from the last row's
 	alpha   [8]byte
+	// What the assembly sets where a row has several tiles: how many rows follow, b and c at the first column, and all
+	// vectors.
+	after     int
+	left, row unsafe.Pointer
+	across    int
 }
 
 // laneMasks has, from lane i on, a mask for a vector that lacks i of its lanes, in 32-bit lanes of 8 and in 64-bit
@@ -37,6 +44,14 @@ var laneMasks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 //lint:ignore U1000 rows_amd64.s reads it.
 var interleaved = [32]int32{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
 	8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}
+
+// noEntry is a row of b for four registers, of zeros, and -0 as an element of any size that ends where it ends.
+//
+//lint:ignore U1000 rows_amd64.s reads it.
+var noEntry = struct {
+	b [256]byte
+	v uint64
+}{v: 1 << 63}
 
 //go:noescape
 func rowsF32AVX2(job *rowsJob)
@@ -62,7 +77,10 @@ func rowsBF16AVX512(job *rowsJob)
 //go:noescape
 func rowsF64AVX512(job *rowsJob)
 
-const line = 64 // bytes of the caches
+const (
+	line      = 64 // bytes of the caches
+	laterRows = 8  // how many rows of C ahead lines are prefetched, so that stores need not wait for them
+)
 
 // newJob is the job for all of r's columns in vectors of `lanes` lanes.
 func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
@@ -78,14 +96,30 @@ func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
 	}
 	job.missing = job.vectors*lanes - r.N
 	*(*S)(unsafe.Pointer(&job.alpha)) = r.Alpha
+	if uneven(r.Starts) {
+		job.uneven = 1
+	}
 	if int(r.Starts[rows])+r.Ahead+8 <= len(r.Cols) { // columns that are looked at ahead exist
 		job.ahead = uintptr(r.Ahead) * unsafe.Sizeof(r.Cols[0])
 	}
 	if whole := uintptr(job.c)%line == 0 && job.ldc%line == 0 && uintptr(r.N)*unsafe.Sizeof(s)%line == 0; r.Stream &&
 		whole {
 		job.stream = 1
+	} else {
+		job.later = laterRows * job.ldc
 	}
 	return job
+}
+
+// uneven reports whether, in the first rows, the number of entries often changes from even to odd or back.
+func uneven(starts []uint32) bool {
+	const rows, often = 32, 4 // one row of so many
+	changes := uint32(0)
+	starts = starts[:min(rows, len(starts))]
+	for i := 2; i < len(starts); i++ {
+		changes += (starts[i] - starts[i-2]) & 1
+	}
+	return int(changes)*often > len(starts)
 }
 
 // split takes the last vector out of a job of AVX-512 for float32 where b is padded for half of it alone, and returns

@@ -14,13 +14,15 @@
 //	ALPHA        S = alpha;  MASK  the mask, whose lanes are all set but in the last vector of columns
 //	AHEAD8, AHEAD4, AHEAD2  prefetch the lines at R8 of 8, 4 or 2 vectors of b
 //
-// Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2, 4 or 8 entries
-// have sums of their own, so that eight multiply-adds are always under way. They are added at the end. The order of
-// sums is that of row_amd64.h.
+// Columns are done in tiles of 8, 4, 2 and 1 registers; within a tile 1, 2, 4 or 8 entries have sums of their own, so
+// that eight multiply-adds are always under way. They are added at the end. The order of sums is that of row_amd64.h.
+// With up to 8 registers of columns each tile is done for all rows. With more each row does all its tiles before the
+// next row, as its rows of b are then read in one piece.
 //
 // AX job, whose vectors, c and b move from tile to tile; DI the row of C, R12 ldc; R9 b, R10 ldb; SI vals, DX cols, CX
 // entries left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if
-// none are; R8 the entry's row of b, R15 lines are streamed to C. Strides are in bytes.
+// none are; R8 the entry's row of b, R15 lines are streamed to C; R14 how
+// far below DI the row of C is that is prefetched, 0 if none is. Strides are in bytes.
 
 #define AHEAD(u) \
 	MOVL (4*u)(DX)(R13*1), R8; \
@@ -46,6 +48,27 @@
 	ADDQ $4, R11; \
 	EACH8(ZERO)
 
+// LONE does ENTRY for the entry that is left, or, if CX is 0, for -0 and a row of zeros, with which no sum changes a bit.
+// Where it differs from row to row whether one is left, a branch is mispredicted, which takes as long as six entries.
+#define LONE \
+	LEAQ -4(DX)(CX*4), DX; \
+	MOVL (DX), R8; \
+	ADDQ $4, DX; \
+	LEAQ (SI)(CX*VALSIZE), SI; \
+	IMULQ R10, R8; \
+	ADDQ R9, R8; \
+	TESTL CX, CX; \
+	LEAQ ·noEntry(SB), CX; \
+	CMOVQEQ CX, R8; \
+	LEAQ 264(CX), CX; \
+	CMOVQNE SI, CX; \
+	BCAST(-VALSIZE(CX))
+
+// LATER prefetches the tile's lines of a later row of C, after which it is in R8.
+#define LATER(lines) \
+	LEAQ (DI)(R14*1), R8; \
+	lines
+
 // DOWN goes to the next row, or tile.
 #define DOWN(row) \
 	ADDQ R12, DI; DECQ BX; JNZ row; JMP tile
@@ -59,8 +82,21 @@ TEXT ROWS(SB), NOSPLIT, $0-8
 	MOVQ rowsJob_ldc(AX), R12
 	MOVQ rowsJob_ahead(AX), R13
 	MOVQ rowsJob_stream(AX), R15
+	MOVQ rowsJob_later(AX), R14
 	ALPHA
 	PREPARE
+	MOVQ rowsJob_vectors(AX), R8
+	CMPQ R8, $8
+	JLE  tile
+	MOVQ R8, rowsJob_across(AX)
+	MOVQ rowsJob_b(AX), R9
+	MOVQ R9, rowsJob_left(AX)
+	MOVQ rowsJob_c(AX), DI
+	MOVQ DI, rowsJob_row(AX)
+	MOVQ rowsJob_rows(AX), BX
+	DECQ BX
+	MOVQ BX, rowsJob_after(AX)
+	MOVQ $1, rowsJob_rows(AX)
 
 tile:
 	CMPQ rowsJob_vectors(AX), $8
@@ -71,6 +107,22 @@ tile:
 	JGE  tile2
 	CMPQ rowsJob_vectors(AX), $1
 	JGE  tile1
+	DECQ rowsJob_after(AX)
+	JLT  finish
+	ADDQ $4, rowsJob_starts(AX)
+	MOVQ DX, rowsJob_cols(AX)
+	MOVQ SI, rowsJob_vals(AX)
+	MOVQ rowsJob_left(AX), R9
+	MOVQ R9, rowsJob_b(AX)
+	MOVQ rowsJob_row(AX), DI
+	ADDQ R12, DI
+	MOVQ DI, rowsJob_row(AX)
+	MOVQ DI, rowsJob_c(AX)
+	MOVQ rowsJob_across(AX), R8
+	MOVQ R8, rowsJob_vectors(AX)
+	JMP  tile
+
+finish:
 	TESTQ R15, R15
 	JZ   done
 	SFENCE
@@ -84,6 +136,11 @@ tile8:
 
 row8:
 	START
+	TESTQ R14, R14
+	JZ    begin8
+	LATER(VECTORS8)
+
+begin8:
 	TESTL CX, CX
 	JZ    store8
 	TESTQ R13, R13
@@ -121,10 +178,17 @@ tile4:
 
 row4:
 	START
-	SUBL $2, CX
-	JLT  last4
+	TESTQ R14, R14
+	JZ    begin4
+	LATER(VECTORS4)
+
+begin4:
+	TESTL CX, CX
+	JZ    sum4
+	SUBL  $2, CX
+	JLT   last4
 	TESTQ R13, R13
-	JNZ  ahead4
+	JNZ   ahead4
 
 loop4:
 	TWO
@@ -143,16 +207,20 @@ ahead4:
 
 last4:
 	ADDL $2, CX
+	CMPQ rowsJob_uneven(AX), $0
+	JNE  lone4
+	TESTL CX, CX
 	JZ   sum4
+
+lone4:
 	TESTQ R13, R13
-	JZ   lone4
+	JZ   entry4
 	AHEAD(0)
 	AHEAD4
 
-lone4:
-	ENTRY(0)
+entry4:
+	LONE
 	MAC4(A0, A1, A2, A3)
-	NEXT(1)
 
 sum4:
 	SUM4
@@ -172,6 +240,11 @@ tile2:
 
 row2:
 	START
+	TESTQ R14, R14
+	JZ    begin2
+	LATER(VECTORS2)
+
+begin2:
 	SUBL $4, CX
 	JLT  short2
 	TESTQ R13, R13
@@ -262,6 +335,8 @@ sum1:
 #undef AHEAD
 #undef TILE
 #undef START
+#undef LATER
+#undef LONE
 #undef NEXT
 #undef DOWN
 #undef ROWS

@@ -104,24 +104,29 @@ func TestRowsF64(t *testing.T)  { testRows[float64, float64](t) }
 
 // Sums are taken in one order, whether rows come one by one or several at once: the bits are those of RowF32, scaled.
 func TestRowsOrder(t *testing.T) {
-	const height, nnz = 50, 37
+	const height = 50
+	starts := []uint32{0, 37, 37, 38, 40, 43, 47, 56} // even and odd numbers of entries in turn
+	last := len(starts) - 1
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{8, 16, 24, 32, 56, 64, 72, 96, 128, 136, 248, 256} {
-		p := &Rows[float32, float32]{C: make([]float32, n), LDC: n, N: n, LDB: n, Alpha: 0.3, Starts: []uint32{0, nnz}}
+		p := &Rows[float32, float32]{C: make([]float32, last*n), LDC: n, N: n, LDB: n, Alpha: 0.3, Starts: starts}
 		for range height * n {
 			p.B = append(p.B, r.Float32()-0.5)
 		}
-		for range nnz {
+		for range starts[last] {
 			p.Vals, p.Cols = append(p.Vals, r.Float32()), append(p.Cols, r.Uint32N(height))
 		}
 		levels(func(name string) {
-			want := make([]float32, n)
-			RowF32(want, p.Vals, p.Cols, p.B, n)
-			Axpby(want, want, p.Alpha, 0)
 			RowsF32(p)
-			for j, x := range p.C {
-				if x != want[j] {
-					t.Fatalf("%s, %d columns: column %d is %v, want %v", name, n, j, x, want[j])
+			want := make([]float32, n)
+			for i := range last {
+				begin, end := starts[i], starts[i+1]
+				RowF32(want, p.Vals[begin:end], p.Cols[begin:end], p.B, n)
+				Axpby(want, want, p.Alpha, 0)
+				for j, x := range p.C[i*n:][:n] {
+					if x != want[j] {
+						t.Fatalf("%s, %d columns: row %d, column %d is %v, want %v", name, n, i, j, x, want[j])
+					}
 				}
 			}
 		})

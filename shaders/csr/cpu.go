@@ -46,6 +46,9 @@ func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 		large    = 16 << 20 // bytes of B in a tile of columns, which the last-level cache may not hold
 	)
 	registers, least := columns*v.Sums().Size()/64, 2.0/3
+	if !simd.Wide() { // there are twice as many multiply-adds to each prefetch
+		least = 0.4
+	}
 	if registers >= 8 || int64(p.K)*int64(columns)*int64(v.In.Size()) >= large {
 		least = 1.0 / 3
 	}
