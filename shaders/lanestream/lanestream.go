@@ -78,7 +78,7 @@ type params struct {
 	window        uint32 // segments of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
-	width         uint32 // of the grid in x; filled.cu: panel_number
+	width         uint32 // of the grid in x; filled.cu: panel_number; few.cu with B_LINES: of a stage buffer, in bytes
 	maskLayout    uint32 // lanestream.Places or Pairs (in GLSL and WGSL "layout" is a keyword)
 }
 
@@ -122,7 +122,7 @@ func options(v *spec.Variant) lanestream.Options {
 }
 
 func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.Options) (*spec.Packed, error) {
-	if v.Kind == fewKind {
+	if isFew(v) {
 		fewSegments(&o, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
 	}
 	m, err := lanestream.Encode(a, o)
@@ -163,7 +163,7 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 	if rows, most := m.RingRows(), stagedRows(m.Layout); staged(v) && rows > most {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose segments need a ring of %d rows, not %d", v.Name, most, rows)
 	}
-	if v.Kind == fewKind && !fitsFew(m.Shape()) {
+	if isFew(v) && !fitsWidths(m.Shape()) {
 		return nil, fmt.Errorf("kernel lanestream/%s has no room for segments of %d steps in a window of %d with %d rows of values and masks", v.Name, m.SegmentSteps, m.Window, m.RingRows())
 	}
 	if want := splitsFor(m.Rows, v); sizesOf(v).ring > 0 && m.Splits != want {
@@ -234,6 +234,8 @@ func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 		})
 	case v.Kind == prefillKind:
 		fits = s.Layout == lanestream.Places
+	case v.Kind == linesKind:
+		fits = linesFor(v, s, p) == v
 	case x.short && !twins:
 		fits = shortSegments(e)
 	}
@@ -269,6 +271,9 @@ func shapeOf(e *spec.Packed) lanestream.Shape {
 func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32, each int) spec.Launch {
 	x := paramsOf(s, p)
 	x.each, x.width = uint32(each), groups[0]
+	if v.Kind == linesKind {
+		x.width = uint32(linesRing(s, p.N))
+	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x)}}}
 }
 

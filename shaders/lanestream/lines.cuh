@@ -1,0 +1,171 @@
+// A column-major B of at most 8 columns in shared memory, as it lies in memory: B's columns are lines there. It is X of
+// X·Wᵀ, whose rows are tokens. The warps of the streams read operand B from the lines without transposing them, and the
+// warps of the COO remainder gather elements.
+
+#pragma once
+#include "warp.cuh"
+
+// Lines is the part of B's columns that the streams of a CTA multiply, from row `from` on. It is loaded by splits, each
+// of which has a barrier. Lines are an odd number of 16 bytes apart, so that what 8 of them have at the same place lies
+// in different banks.
+struct Lines {
+    u32 at, barriers; // addresses: of the first line, of the first split's barrier
+    u32 split, splits, // the first split, how many
+        from, pitch; // bytes from one line to the next
+
+    // row returns the first row of B that a split multiplies.
+    static __device__ __forceinline__ u32 row(const Params &p, u32 split) {
+        return FIRST_SEGMENT(p, min(split, p.splits)) * p.steps * STEP_COLS;
+    }
+    __device__ __forceinline__ Lines(const Params &p, u32 rank, u32 at, u32 barriers) : at(at), barriers(barriers) {
+        split = min(rank * WARPS / p.each, p.splits);
+        splits = min((rank * WARPS + WARPS - 1) / p.each + 1, p.splits) - split;
+        from = row(p, split), pitch = (row(p, split + splits) - from) * 2 + 16;
+    }
+    __device__ __forceinline__ u32 barrier(u32 of) const { return barriers + 8 * (of - split); }
+
+    // load starts loading the lines of a split; all lanes of a warp call it. Rows past B's last are zeros.
+    __device__ __forceinline__ void load(const u16 *b, const Params &p, u32 of, u32 lane) const {
+        u32 first = row(p, of), last = row(p, of + 1);
+        for (u32 t = lane / 8; t < p.n; t += 4)
+#pragma unroll 4
+            for (u32 k = first + lane % 8 * 8; k < last; k += 64)
+                copy<16>(at + t * pitch + (k - from) * 2, b + (u64)t * p.ldb + (k < p.cols ? k : 0),
+                         k < p.cols ? 2 * min(p.cols - k, 8) : 0);
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier(of)) : "memory");
+    }
+};
+
+// OfLines provides operand B from the lines, as a source of Warp::multiply. A lane gives ldmatrix the address of a
+// chunk of column lane mod 8; columns past B's last are multiplied like the last and not stored.
+struct OfLines {
+    u32 row, barrier; // the lane's chunk of the current segment; the barrier of the split
+
+    __device__ __forceinline__ OfLines(const Lines &lines, const Params &p, u32 split, u32 lane)
+        : barrier(lines.barrier(split)) {
+        row = lines.at + min(lane % 8, p.n - 1) * lines.pitch + (Lines::row(p, split) - lines.from) * 2 + lane / 8 * 16;
+    }
+    __device__ __forceinline__ void begin(u32) const {}
+    __device__ __forceinline__ void wait() const { barrier_wait(barrier, 0); }
+    template <int STEPS> __device__ __forceinline__ u32 at(u32) const { return row; }
+    template <int STEPS> __device__ __forceinline__ void done(Stream &stream, u32 slot, u32 mask_slot) {
+        row += STEPS * B_STEP;
+        if (stream.coming < stream.total) stream.fetch(slot, mask_slot);
+    }
+};
+
+// Gathered is a warp's sums of some rows of the COO remainder, of the entries whose rows of B the CTA has. TEAM lanes
+// work on a row, each on every TEAM-th entry; a lane has ROWS rows at once. An entry is a word: its value in the upper
+// half, where the element of a line lies in the lower half.
+struct Gathered {
+    static const int TEAM = 4, TOGETHER = 32 / TEAM, ROWS = 2, TAKEN = 4; // TAKEN: entries that a lane has of a row
+    static const u32 NONE = ~0u;
+    u32 at[ROWS], end[ROWS], entries[ROWS][TAKEN];
+    float x[ROWS][8];
+
+    // begin starts with rows first to first + TOGETHER - 1, and as many `apart` rows further on, all before row `last`.
+    __device__ __forceinline__ void begin(const Index &index, u32 first, u32 apart, u32 last, u32 lane) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            u32 row = first + lane / TEAM + i * apart;
+            at[i] = end[i] = 0;
+            if (row < last) at[i] = index.remainder_at(row) + lane % TEAM, end[i] = index.remainder_at(row + 1);
+#pragma unroll
+            for (int t = 0; t < 8; t++) x[i][t] = 0;
+        }
+    }
+    // load reads the next entries, those in the `rows` rows of B from row `from` on, and tells whether a lane has any.
+    __device__ __forceinline__ bool load(const u32 *cols, const u16 *values, u32 from, u32 rows) {
+        bool some = false;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            u32 k[TAKEN], v[TAKEN];
+            some |= at[i] < end[i];
+#pragma unroll
+            for (int n = 0; n < TAKEN; n++) {
+                u32 e = at[i] + n * TEAM;
+                k[n] = ~0u, v[n] = 0;
+                if (e < end[i]) k[n] = __ldg(cols + e), v[n] = __ldg(values + e);
+            }
+#pragma unroll
+            for (int n = 0; n < TAKEN; n++) entries[i][n] = k[n] - from < rows ? v[n] << 16 | (k[n] - from) * 2 : NONE;
+            at[i] += TAKEN * TEAM;
+        }
+        return __any_sync(~0u, some);
+    }
+    // add adds the entries that were loaded; `wide` says that B has more than four columns.
+    __device__ __forceinline__ void add(const u32 (&taken)[ROWS][TAKEN], const Lines &lines, u32 n, bool wide) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int e = 0; e < TAKEN; e++) {
+                u32 entry = taken[i][e];
+                if (entry == NONE) continue;
+                float f = widen_hi<ELEM>(entry);
+                u32 from = lines.at + (entry & 0xffff);
+                auto column = [&](int t) {
+                    x[i][t] = fmaf(f, widen_lo<ELEM>(shared_half(from + min(t, n - 1) * lines.pitch)), x[i][t]);
+                };
+#pragma unroll
+                for (int t = 0; t < 4; t++) column(t);
+                if (wide)
+#pragma unroll
+                    for (int t = 4; t < 8; t++) column(t);
+            }
+    }
+    static __device__ __forceinline__ u32 shared_half(u32 at) {
+        u16 x;
+        asm volatile("ld.shared.u16 %0, [%1];" : "=h"(x) : "r"(at) : "memory");
+        return x;
+    }
+    // write adds up the lanes of each row and writes their sums to `sums`, where row `first` of begin is the first row.
+    __device__ __forceinline__ void write(float *sums, u32 apart, u32 lane) const {
+        bool odd = lane & 1, upper = lane & 2;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            float y[4], z[2];
+#pragma unroll
+            for (int t = 0; t < 4; t++) {
+                float other = __shfl_xor_sync(~0u, odd ? x[i][t] : x[i][4 + t], 1);
+                y[t] = (odd ? x[i][4 + t] : x[i][t]) + other;
+            }
+#pragma unroll
+            for (int t = 0; t < 2; t++) {
+                float other = __shfl_xor_sync(~0u, upper ? y[t] : y[2 + t], 2);
+                z[t] = (upper ? y[2 + t] : y[t]) + other;
+            }
+            *(float2 *)(sums + (lane / TEAM + i * apart) * PITCH + 4 * odd + 2 * upper) = make_float2(z[0], z[1]);
+        }
+    }
+};
+static_assert(COLS == 8 && PAIRS, "what lines are written for");
+
+// gather adds the COO remainder of the groups of a cluster, as far as the CTA has the rows of B, and writes the sums to
+// `sums`. `number` is that of the warp among those that do so.
+template <class F>
+__device__ __forceinline__ void gather(const Index &index, const u16 *values, const Lines &lines, const Params &p,
+                                       u32 group, u32 rank, u32 number, float *sums, u32 lane, F ready) {
+    const u32 BETWEEN = Gathered::TOGETHER * REMAINDER_WARPS;
+    static_assert(GROUP_ROWS == Gathered::ROWS * BETWEEN, "a group at a time");
+    const u32 *cols = index.remainder_cols(p);
+    const u16 *entries = index.remainder_values(values);
+    // A split that two CTAs have is gathered by the second.
+    u32 end = rank + 1 < CLUSTER ? Lines::row(p, (rank + 1) * WARPS / p.each) : p.cols,
+        rows = max(end, lines.from) - lines.from;
+    for (u32 of = 0; of < p.each; of++) {
+        Gathered g;
+        u32 first = number * Gathered::TOGETHER;
+        g.begin(index, (group + of) * GROUP_ROWS + first, BETWEEN, p.rows, lane);
+        bool some = g.load(cols, entries, lines.from, rows);
+        if (of == 0) ready();
+#pragma unroll 1
+        while (some) {
+            u32 taken[Gathered::ROWS][Gathered::TAKEN];
+#pragma unroll
+            for (int i = 0; i < Gathered::ROWS * Gathered::TAKEN; i++) (&taken[0][0])[i] = (&g.entries[0][0])[i];
+            some = g.load(cols, entries, lines.from, rows);
+            g.add(taken, lines, p.n, p.n > 4);
+        }
+        g.write(sums + (of * GROUP_ROWS + first) * PITCH, BETWEEN, lane);
+    }
+}
