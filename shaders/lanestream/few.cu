@@ -133,22 +133,22 @@ __device__ __forceinline__ void work(Warp &w, Stream &stream, const u16 *b, cons
 // barriers_ready waits until all warps have made their barriers.
 __device__ __forceinline__ void barriers_ready() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); }
 
-// load_lines starts loading the lines of a split if `loads` says that the warp has to.
-__device__ __forceinline__ void load_lines(const Lines &lines, const u16 *b, const Params &p, u32 split, bool loads,
-                                           u32 lane) {
+// load_lines starts loading a warp's share of the lines if `any` says that it has one.
+__device__ __forceinline__ void load_lines(const Lines &lines, const Loader &loader, bool any, const u16 *b,
+                                           const Params &p, u32 lane) {
     barriers_ready();
     launches_before();
     launches_after(); // the next launch may load its A from here on
-    if (loads) lines.load(b, p, split, lane);
+    if (any) loader.load(lines, b, p, lane);
 }
 
 // work multiplies one stream, in segments of STEPS steps.
 template <int STEPS>
-__device__ __forceinline__ void work(Warp &w, Stream &stream, const Lines &lines, const u16 *b, const Params &p,
-                                     u32 split, bool loads, u32 lane) {
+__device__ __forceinline__ void work(Warp &w, Stream &stream, const Lines &lines, const Loader &loader, const u16 *b,
+                                     const Params &p, u32 lane) {
     stream.begin();
-    load_lines(lines, b, p, split, loads, lane);
-    OfLines source(lines, p, split, lane);
+    load_lines(lines, loader, true, b, p, lane);
+    OfLines source(lines, p, loader.split, lane);
     w.multiply<STEPS>(stream, source, lane);
 }
 #endif
@@ -174,8 +174,9 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
     // Behind the barriers of the streams: those of the lines, the sums of the remainder, the lines.
     u32 behind = WARPS * (BUFFER_BYTES + MOST_SLOTS * 8), sums_at = behind + WARPS * 8;
     Lines lines(p, rank, shared_address(smem) + sums_at + p.each * SUMS, shared_address(smem) + behind);
-    bool loads = warp < WARPS && split < p.splits && (warp == 0 || number % p.each == 0);
-    if (loads && lane == MOST_SLOTS) barrier_init(lines.barrier(split), 32);
+    Loader loader(p, rank, split, number);
+    bool loads = warp < WARPS && split < p.splits;
+    if (loads && lane == MOST_SLOTS) loader.init(lines);
     const u32 ARRIVALS = 1;
 #else
     const u32 ARRIVALS = 33; // 32 lanes arrive for B, and one for A
@@ -188,12 +189,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
     if (warp < WARPS && split < p.splits && group < p.groups) {
         Warp w;
         Stream stream(index, mask, values, p, group, split, buffer, barriers);
-        if (p.steps == 4) work<4>(w, stream, lines, b, p, split, loads, lane);
-        else if (p.steps == 2) work<2>(w, stream, lines, b, p, split, loads, lane);
-        else work<1>(w, stream, lines, b, p, split, loads, lane);
+        if (p.steps == 4) work<4>(w, stream, lines, loader, b, p, lane);
+        else if (p.steps == 2) work<2>(w, stream, lines, loader, b, p, lane);
+        else work<1>(w, stream, lines, loader, b, p, lane);
         w.write_sums((float *)(smem + warp * BUFFER_BYTES), lane);
     } else if (warp < WARPS) {
-        load_lines(lines, b, p, split, loads, lane);
+        load_lines(lines, loader, loads, b, p, lane);
     } else {
         gather(index, values, lines, p, first, rank, warp - WARPS, (float *)(smem + sums_at), lane, [&] {
             barriers_ready();

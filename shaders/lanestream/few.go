@@ -63,7 +63,7 @@ func fitsWidths(s lanestream.Shape) bool {
 }
 
 // isFew reports whether a variant takes the packing of few.cu.
-func isFew(v *spec.Variant) bool { return v.Kind == fewKind || v.Kind == linesKind }
+func isFew(v *spec.Variant) bool { return v.Kind == fewKind || v.Kind == linesKind && !staged(v) }
 
 // fewSegments sets the options with which a matrix of a density is packed for few.cu. It keeps those that are set.
 func fewSegments(o *lanestream.Options, density float64) {

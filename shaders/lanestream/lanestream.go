@@ -208,8 +208,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	case v.Kind == filledKind:
 		return launchFilled(v, s, p)
 	}
-	x := sizesOf(v)
-	each := max(1, x.atOnce()/s.Splits)
+	x, each := sizesOf(v), eachOf(v, s)
 	blocks, across := spec.Ceil(s.Groups, each)*int(x.cluster), spec.Ceil(p.N, v.Tile.Cols)
 	if n := int(x.groups); n > 0 { // wide.comp numbers its workgroups itself: those of the same rows are neighbours
 		blocks, across = spec.Ceil(s.Groups, n)*across, 1
@@ -221,6 +220,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return pass(v, s, p, groups, each), nil
 }
 
+// eachOf returns how many groups of rows a cluster has.
+func eachOf(v *spec.Variant, s lanestream.Shape) int { return max(1, sizesOf(v).atOnce()/s.Splits) }
+
 // takes refuses a matrix that was packed for another kernel, for example with segments that the variant has no room
 // for.
 func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
@@ -228,14 +230,14 @@ func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	f, twins := e.Format.(*twinned)
 	fits := twins == (x.twins != twinKind{}) && (!twins || x.twins == f.kind)
 	switch {
+	case v.Kind == linesKind:
+		fits = linesFor(v, s, p) == v
 	case v.Kind == stagedKind:
 		fits = slices.ContainsFunc(stagedKernels, func(k stagedKernel) bool {
 			return int(k.cols) == v.Tile.Cols && k.pairs == x.layout && int(k.pairs) == s.Layout && k.fits(s)
 		})
 	case v.Kind == prefillKind:
 		fits = s.Layout == lanestream.Places
-	case v.Kind == linesKind:
-		fits = linesFor(v, s, p) == v
 	case x.short && !twins:
 		fits = shortSegments(e)
 	}
@@ -272,7 +274,7 @@ func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32,
 	x := paramsOf(s, p)
 	x.each, x.width = uint32(each), groups[0]
 	if v.Kind == linesKind {
-		x.width = uint32(linesRing(s, p.N))
+		x.width = uint32(linesRing(v, s, p.N))
 	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x)}}}
 }

@@ -23,16 +23,29 @@ struct Lines {
         from = row(p, split), pitch = (row(p, split + splits) - from) * 2 + 16;
     }
     __device__ __forceinline__ u32 barrier(u32 of) const { return barriers + 8 * (of - split); }
+};
 
-    // load starts loading the lines of a split; all lanes of a warp call it. Rows past B's last are zeros.
-    __device__ __forceinline__ void load(const u16 *b, const Params &p, u32 of, u32 lane) const {
-        u32 first = row(p, of), last = row(p, of + 1);
+// Loader is a warp's share of the lines of its split, which all warps of the split load together.
+struct Loader {
+    u32 split, part, parts; // the warp's share, of how many
+
+    __device__ __forceinline__ Loader(const Params &p, u32 rank, u32 split, u32 number) : split(split) {
+        u32 first = max(split * p.each, rank * WARPS);
+        part = number - first, parts = min((split + 1) * p.each, (rank + 1) * WARPS) - first;
+    }
+    // init makes the split's barrier if the warp is the split's first; one lane calls it.
+    __device__ __forceinline__ void init(const Lines &lines) const {
+        if (part == 0) barrier_init(lines.barrier(split), 32 * parts);
+    }
+    // load starts loading; all lanes call it. Rows past B's last are zeros.
+    __device__ __forceinline__ void load(const Lines &lines, const u16 *b, const Params &p, u32 lane) const {
+        u32 first = Lines::row(p, split) + part * 64 + lane % 8 * 8, last = Lines::row(p, split + 1);
         for (u32 t = lane / 8; t < p.n; t += 4)
 #pragma unroll 4
-            for (u32 k = first + lane % 8 * 8; k < last; k += 64)
-                copy<16>(at + t * pitch + (k - from) * 2, b + (u64)t * p.ldb + (k < p.cols ? k : 0),
+            for (u32 k = first; k < last; k += 64 * parts)
+                copy<16>(lines.at + t * lines.pitch + (k - lines.from) * 2, b + (u64)t * p.ldb + (k < p.cols ? k : 0),
                          k < p.cols ? 2 * min(p.cols - k, 8) : 0);
-        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier(of)) : "memory");
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(lines.barrier(split)) : "memory");
     }
 };
 

@@ -14,27 +14,29 @@ import (
 // 16 bits for the place.
 const lineCols, mostPitch = 8, 1 << 16
 
-// fewLines returns the variant, which takes matrices that are packed for few in layout Pairs.
-func (m machine) fewLines(t dtype.Type) *spec.Variant {
+// lines returns the variant for matrices that are packed in layout Pairs, for staged.cu or few.cu.
+func (m machine) lines(t dtype.Type, staged bool) *spec.Variant {
 	v := m.few(t, lanestream.Pairs, lineCols)
-	v.Name = fmt.Sprintf("cuda_few_pairs_n%d_lines_%v", lineCols, t)
-	v.Kind, v.Lines, v.Unit.Blob = linesKind, true, v.Name+".ptx"
+	v.Name = fmt.Sprintf("cuda_%spairs_n%d_lines_%v", map[bool]string{false: "few_"}[staged], lineCols, t)
+	v.Lines, v.Unit.Blob = true, v.Name+".ptx"
 	for i, c := range v.Consts {
 		if c.Name == "BUFFER_BYTES" { // the launch says how many
 			v.Consts[i] = spec.Define("B_LINES", 1)
 		}
 	}
-	return v
+	s := sizesOf(v)
+	s.staged = staged
+	return s.sized(v, linesKind)
 }
 
-// linesFor returns the variant of v's type for a problem, nil if there is none or the lines leave too little shared
-// memory to the streams.
+// linesFor returns the variant of v's packing and type for a problem, nil if there is none or the lines leave too
+// little shared memory to the streams.
 func linesFor(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
-	if !p.BCol || p.N < 2 || p.N > lineCols || sizesOf(v).layout != lanestream.Pairs || !fitsFew(s, linesRing(s, p.N), 0) {
+	if !p.BCol || p.N < 2 || p.N > lineCols || s.Layout != lanestream.Pairs {
 		return nil
 	}
 	for _, x := range cuda {
-		if x.Kind == linesKind && x.In == v.In {
+		if x.Kind == linesKind && x.In == v.In && x.Packing == v.Packing && fitsFew(s, linesRing(x, s, p.N), 0) {
 			return x
 		}
 	}
@@ -43,18 +45,19 @@ func linesFor(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant
 
 // linesRing returns the bytes of a warp's stage buffer: what the barriers, the sums of the remainder and n lines leave;
 // 0 if the lines are too long.
-func linesRing(s lanestream.Shape, n int) int {
+func linesRing(v *spec.Variant, s lanestream.Shape, n int) int {
 	const rowBytes, sums = 128, lanestream.GroupRows * (lineCols + 4) * 4
-	warps, each := int(fewRows.warps), max(1, int(fewRows.warps*fewRows.cluster)/s.Splits)
+	x := sizesOf(v)
+	warps, each := int(x.warps), eachOf(v, s)
 	row := func(split int) int { // the first row of B that a split multiplies
 		return s.Segments * min(split, s.Splits) / s.Splits * s.SegmentSteps * lanestream.StepCols
 	}
 	longest := 0
-	for r := range int(fewRows.cluster) {
+	for r := range int(x.cluster) {
 		longest = max(longest, row(((r+1)*warps-1)/each+1)-row(r*warps/each))
 	}
 	pitch := 2*longest + 16
-	room := warps*int(fewRows.ring) - 8*warps - each*sums - n*pitch
+	room := int(v.Shared) - warps*8*(slots+1) - each*sums - n*pitch
 	if pitch > mostPitch || room < 0 {
 		return 0
 	}
