@@ -78,8 +78,8 @@ type params struct {
 	window        uint32 // segments of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
-	width         uint32 // of the grid in x; filled.cu: panel_number; few.cu with B_LINES: of a stage buffer, in bytes
-	maskLayout    uint32 // lanestream.Places or Pairs (in GLSL and WGSL "layout" is a keyword)
+	width         uint32 // of the grid in x; filled.cu: panel_number; few.cu with B_LINES: stage buffer, in bytes
+	maskLayout    uint32 // lanestream.Places or Pairs (in GLSL and WGSL "layout" is a keyword); few.cu with B_LINES: middles
 }
 
 // pack encodes a matrix with as many streams for each group as keep the device's warps busy.
@@ -174,11 +174,13 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 
 // arrange joins the arrays of indices.
 func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	n := len(m.StreamPtr) + len(m.SegmentRows) + len(m.RemainderPtr) + len(m.RemainderCol) + len(m.Stored)
-	index := make([]uint32, 0, n+4)
-	for _, x := range [][]uint32{m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored} {
-		index = append(index, x...)
+	arrays := [][]uint32{m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored}
+	aside := 4 * int64(len(m.Stored)) // bytes that most products do not read
+	if hasMiddles(v, m.Shape()) {
+		arrays = append(arrays, middles(m, firstRow(m.Shape(), int(sizesOf(v).warps)/eachOf(v, m.Shape()))))
+		aside += 4 * int64(m.Rows)
 	}
+	index := slices.Concat(arrays...)
 	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m,
 		Panel: lanestream.GroupRows,
@@ -188,8 +190,8 @@ func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.P
 			spec.NewArray("values", m.Values),
 		},
 	}
-	e.Stats.StoredBytes -= 4 * int64(len(m.Stored)) // read only where B is not finite
-	e.Stats.Staged = true                           // the warps of a group read the same rows of B at the same time
+	e.Stats.StoredBytes -= aside // Stored is read only where B is not finite, middles only where B is column-major
+	e.Stats.Staged = true        // the warps of a group read the same rows of B at the same time
 	return e, nil
 }
 
@@ -217,7 +219,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
-	return pass(v, s, p, groups, each), nil
+	l := pass(v, s, p, groups, each)
+	if v.Kind == linesKind {
+		l.Passes[0].Params = spec.Block(inLines(v, e, p))
+	}
+	return l, nil
 }
 
 // eachOf returns how many groups of rows a cluster has.
@@ -273,9 +279,6 @@ func shapeOf(e *spec.Packed) lanestream.Shape {
 func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32, each int) spec.Launch {
 	x := paramsOf(s, p)
 	x.each, x.width = uint32(each), groups[0]
-	if v.Kind == linesKind {
-		x.width = uint32(linesRing(v, s, p.N))
-	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x)}}}
 }
 

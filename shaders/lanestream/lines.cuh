@@ -67,72 +67,89 @@ struct OfLines {
     }
 };
 
+// middles returns where each row's first entry of the COO remainder that CTA 1 of a cluster has is in the array index.
+__device__ __forceinline__ u32 middles(const Params &p) { return p.masklayout; }
+
 // Gathered is a warp's sums of some rows of the COO remainder, of the entries whose rows of B the CTA has. TEAM lanes
 // work on a row, each on every TEAM-th entry; a lane has ROWS rows at once. An entry is a word: its value in the upper
 // half, where the element of a line lies in the lower half.
 struct Gathered {
-    static const int TEAM = 4, TOGETHER = 32 / TEAM, ROWS = 2, TAKEN = 4; // TAKEN: entries that a lane has of a row
-    static const u32 NONE = ~0u;
+    static const int TEAM = 4, TOGETHER = 32 / TEAM, BETWEEN = TOGETHER * REMAINDER_WARPS, // rows
+        ROWS = GROUP_ROWS / BETWEEN, TAKEN = 8 / ROWS; // entries of a row that a lane loads at once
     u32 at[ROWS], end[ROWS], entries[ROWS][TAKEN];
     float x[ROWS][8];
 
-    // begin starts with rows first to first + TOGETHER - 1, and as many `apart` rows further on, all before row `last`.
-    __device__ __forceinline__ void begin(const Index &index, u32 first, u32 apart, u32 last, u32 lane) {
+    // find finds the entries of row `first` and every BETWEEN-th after it: CTA 0 has those before the row's middle.
+    __device__ __forceinline__ void find(const Index &index, const Params &p, u32 rank, u32 first, u32 lane) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            u32 row = first + lane / TEAM + i * apart;
+            u32 row = first + lane / TEAM + i * BETWEEN;
             at[i] = end[i] = 0;
-            if (row < last) at[i] = index.remainder_at(row) + lane % TEAM, end[i] = index.remainder_at(row + 1);
+            if (row >= p.rows) continue;
+            u32 middle = index.words[middles(p) + row];
+            at[i] = (rank == 0 ? index.remainder_at(row) : middle) + lane % TEAM;
+            end[i] = rank == 0 ? middle : index.remainder_at(row + 1);
+        }
+    }
+    __device__ __forceinline__ void begin(const Gathered &found) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            at[i] = found.at[i], end[i] = found.end[i];
 #pragma unroll
             for (int t = 0; t < 8; t++) x[i][t] = 0;
         }
     }
-    // load reads the next entries, those in the `rows` rows of B from row `from` on, and tells whether a lane has any.
-    __device__ __forceinline__ bool load(const u32 *cols, const u16 *values, u32 from, u32 rows) {
-        bool some = false;
+    // load reads the next entries and returns the most of a lane's row. Where a lane has none, they are 0.
+    __device__ __forceinline__ u32 load(const u32 *cols, const u16 *values, u32 from) {
+        u32 most = 0;
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             u32 k[TAKEN], v[TAKEN];
-            some |= at[i] < end[i];
+            if (at[i] < end[i]) most = max(most, (end[i] - at[i] + TEAM - 1) / TEAM);
 #pragma unroll
             for (int n = 0; n < TAKEN; n++) {
                 u32 e = at[i] + n * TEAM;
-                k[n] = ~0u, v[n] = 0;
+                k[n] = from, v[n] = 0;
                 if (e < end[i]) k[n] = __ldg(cols + e), v[n] = __ldg(values + e);
             }
 #pragma unroll
-            for (int n = 0; n < TAKEN; n++) entries[i][n] = k[n] - from < rows ? v[n] << 16 | (k[n] - from) * 2 : NONE;
+            for (int n = 0; n < TAKEN; n++) entries[i][n] = v[n] << 16 | (k[n] - from) * 2;
             at[i] += TAKEN * TEAM;
         }
-        return __any_sync(~0u, some);
+        return __reduce_max_sync(~0u, most);
     }
-    // add adds the entries that were loaded; `wide` says that B has more than four columns.
-    __device__ __forceinline__ void add(const u32 (&taken)[ROWS][TAKEN], const Lines &lines, u32 n, bool wide) {
+    // add adds `most` entries of each row, as load returned it; `wide` says that B has more than four columns.
+    __device__ __forceinline__ void add(const u32 (&taken)[ROWS][TAKEN], u32 most, const Lines &lines, u32 n,
+                                        bool wide) {
+#pragma unroll
+        for (int e = 0; e < TAKEN; e++) {
+            if (e >= most) break;
+            add<0>(taken, e, lines, n);
+            if (wide) add<4>(taken, e, lines, n);
+        }
+    }
+    // This form adds entry e of each row to columns FIRST to FIRST + 3.
+    template <int FIRST>
+    __device__ __forceinline__ void add(const u32 (&taken)[ROWS][TAKEN], int e, const Lines &lines, u32 n) {
+        u32 y[ROWS][4];
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
 #pragma unroll
-            for (int e = 0; e < TAKEN; e++) {
-                u32 entry = taken[i][e];
-                if (entry == NONE) continue;
-                float f = widen_hi<ELEM>(entry);
-                u32 from = lines.at + (entry & 0xffff);
-                auto column = [&](int t) {
-                    x[i][t] = fmaf(f, widen_lo<ELEM>(shared_half(from + min(t, n - 1) * lines.pitch)), x[i][t]);
-                };
+            for (int t = 0; t < 4; t++)
+                y[i][t] = shared_half(lines.at + (taken[i][e] & 0xffff) + min(FIRST + t, n - 1) * lines.pitch);
 #pragma unroll
-                for (int t = 0; t < 4; t++) column(t);
-                if (wide)
+        for (int i = 0; i < ROWS; i++)
 #pragma unroll
-                    for (int t = 4; t < 8; t++) column(t);
-            }
+            for (int t = 0; t < 4; t++)
+                x[i][FIRST + t] = fmaf(widen_hi<ELEM>(taken[i][e]), widen_lo<ELEM>(y[i][t]), x[i][FIRST + t]);
     }
     static __device__ __forceinline__ u32 shared_half(u32 at) {
         u16 x;
         asm volatile("ld.shared.u16 %0, [%1];" : "=h"(x) : "r"(at) : "memory");
         return x;
     }
-    // write adds up the lanes of each row and writes their sums to `sums`, where row `first` of begin is the first row.
-    __device__ __forceinline__ void write(float *sums, u32 apart, u32 lane) const {
+    // write adds up the lanes of each row and writes their sums to `sums`, where the first row of find is the first.
+    __device__ __forceinline__ void write(float *sums, u32 lane) const {
         bool odd = lane & 1, upper = lane & 2;
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
@@ -147,38 +164,36 @@ struct Gathered {
                 float other = __shfl_xor_sync(~0u, upper ? y[t] : y[2 + t], 2);
                 z[t] = (upper ? y[2 + t] : y[t]) + other;
             }
-            *(float2 *)(sums + (lane / TEAM + i * apart) * PITCH + 4 * odd + 2 * upper) = make_float2(z[0], z[1]);
+            *(float2 *)(sums + (lane / TEAM + i * BETWEEN) * PITCH + 4 * odd + 2 * upper) = make_float2(z[0], z[1]);
         }
     }
 };
-static_assert(COLS == 8 && PAIRS, "what lines are written for");
+static_assert(COLS == 8 && PAIRS && CLUSTER == 2, "what lines are written for");
+static_assert(GROUP_ROWS == Gathered::ROWS * Gathered::BETWEEN, "a group at a time");
 
 // gather adds the COO remainder of the groups of a cluster, as far as the CTA has the rows of B, and writes the sums to
-// `sums`. `number` is that of the warp among those that do so.
+// `sums`. `number` is that of the warp among those that do so. It calls ready, which waits for the lines.
 template <class F>
 __device__ __forceinline__ void gather(const Index &index, const u16 *values, const Lines &lines, const Params &p,
                                        u32 group, u32 rank, u32 number, float *sums, u32 lane, F ready) {
-    const u32 BETWEEN = Gathered::TOGETHER * REMAINDER_WARPS;
-    static_assert(GROUP_ROWS == Gathered::ROWS * BETWEEN, "a group at a time");
     const u32 *cols = index.remainder_cols(p);
     const u16 *entries = index.remainder_values(values);
-    // A split that two CTAs have is gathered by the second.
-    u32 end = rank + 1 < CLUSTER ? Lines::row(p, (rank + 1) * WARPS / p.each) : p.cols,
-        rows = max(end, lines.from) - lines.from;
+    u32 first = number * Gathered::TOGETHER;
+    Gathered next, g;
+    next.find(index, p, rank, group * GROUP_ROWS + first, lane);
     for (u32 of = 0; of < p.each; of++) {
-        Gathered g;
-        u32 first = number * Gathered::TOGETHER;
-        g.begin(index, (group + of) * GROUP_ROWS + first, BETWEEN, p.rows, lane);
-        bool some = g.load(cols, entries, lines.from, rows);
+        g.begin(next);
+        u32 most = g.load(cols, entries, lines.from);
+        if (of + 1 < p.each) next.find(index, p, rank, (group + of + 1) * GROUP_ROWS + first, lane);
         if (of == 0) ready();
 #pragma unroll 1
-        while (some) {
-            u32 taken[Gathered::ROWS][Gathered::TAKEN];
+        while (most > 0) {
+            u32 taken[Gathered::ROWS][Gathered::TAKEN], now = most;
 #pragma unroll
             for (int i = 0; i < Gathered::ROWS * Gathered::TAKEN; i++) (&taken[0][0])[i] = (&g.entries[0][0])[i];
-            some = g.load(cols, entries, lines.from, rows);
-            g.add(taken, lines, p.n, p.n > 4);
+            most = g.load(cols, entries, lines.from);
+            g.add(taken, now, lines, p.n, p.n > 4);
         }
-        g.write(sums + (of * GROUP_ROWS + first) * PITCH, BETWEEN, lane);
+        g.write(sums + (of * GROUP_ROWS + first) * PITCH, lane);
     }
 }

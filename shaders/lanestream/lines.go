@@ -4,8 +4,11 @@ package lanestream
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -20,8 +23,12 @@ func (m machine) lines(t dtype.Type, staged bool) *spec.Variant {
 	v.Name = fmt.Sprintf("cuda_%spairs_n%d_lines_%v", map[bool]string{false: "few_"}[staged], lineCols, t)
 	v.Lines, v.Unit.Blob = true, v.Name+".ptx"
 	for i, c := range v.Consts {
-		if c.Name == "BUFFER_BYTES" { // the launch says how many
+		switch {
+		case c.Name == "BUFFER_BYTES": // the launch says how many
 			v.Consts[i] = spec.Define("B_LINES", 1)
+		case c.Name == "REMAINDER_WARPS" && staged: // whose warps have many rows
+			v.Consts[i].Value = 8
+			v.Local[0] += 32 * (8 - c.Value)
 		}
 	}
 	s := sizesOf(v)
@@ -49,12 +56,9 @@ func linesRing(v *spec.Variant, s lanestream.Shape, n int) int {
 	const rowBytes, sums = 128, lanestream.GroupRows * (lineCols + 4) * 4
 	x := sizesOf(v)
 	warps, each := int(x.warps), eachOf(v, s)
-	row := func(split int) int { // the first row of B that a split multiplies
-		return s.Segments * min(split, s.Splits) / s.Splits * s.SegmentSteps * lanestream.StepCols
-	}
 	longest := 0
 	for r := range int(x.cluster) {
-		longest = max(longest, row(((r+1)*warps-1)/each+1)-row(r*warps/each))
+		longest = max(longest, firstRow(s, ((r+1)*warps-1)/each+1)-firstRow(s, r*warps/each))
 	}
 	pitch := 2*longest + 16
 	room := int(v.Shared) - warps*8*(slots+1) - each*sums - n*pitch
@@ -62,4 +66,35 @@ func linesRing(v *spec.Variant, s lanestream.Shape, n int) int {
 		return 0
 	}
 	return room / warps / rowBytes * rowBytes
+}
+
+// firstRow returns the first row of B that a split multiplies.
+func firstRow(s lanestream.Shape, split int) int {
+	return s.Segments * min(split, s.Splits) / s.Splits * s.SegmentSteps * lanestream.StepCols
+}
+
+// inLines returns the parameters of a launch.
+func inLines(v *spec.Variant, e *spec.Packed, p spec.Problem) params {
+	s := shapeOf(e)
+	x := paramsOf(s, p)
+	x.each, x.width = uint32(eachOf(v, s)), uint32(linesRing(v, s, p.N))
+	x.maskLayout = uint32(len(e.Arrays[0].Data)/4 - e.Rows) // the middles are the last of the array index
+	return x
+}
+
+// hasMiddles reports whether a packing includes middles.
+func hasMiddles(v *spec.Variant, s lanestream.Shape) bool {
+	return v.Code == backend.CodePTX && v.Quant == dtype.Invalid && s.Layout == lanestream.Pairs && sizesOf(v).cluster == 2
+}
+
+// middles returns for each row its first entry of the COO remainder in column `from` or behind: the first whose row of
+// B the second CTA of a cluster has.
+func middles[T formats.Value](m *lanestream.Matrix[T], from int) []uint32 {
+	at := make([]uint32, m.Rows)
+	for i := range at {
+		begin, end := m.RemainderPtr[i], m.RemainderPtr[i+1]
+		n, _ := slices.BinarySearch(m.RemainderCol[begin:end], uint32(from))
+		at[i] = begin + uint32(n)
+	}
+	return at
 }
