@@ -177,7 +177,9 @@ func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.P
 	arrays := [][]uint32{m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored}
 	aside := 4 * int64(len(m.Stored)) // bytes that most products do not read
 	if hasMiddles(v, m.Shape()) {
-		arrays = append(arrays, middles(m, firstRow(m.Shape(), int(sizesOf(v).warps)/eachOf(v, m.Shape()))))
+		words := len(m.StreamPtr) + len(m.SegmentRows) + len(m.RemainderPtr) + len(m.RemainderCol) + len(m.Stored)
+		arrays = append(arrays, make([]uint32, -words&3),
+			middles(m, firstRow(m.Shape(), int(sizesOf(v).warps)/eachOf(v, m.Shape()))), make([]uint32, -m.Rows&3))
 		aside += 4 * int64(m.Rows)
 	}
 	index := slices.Concat(arrays...)

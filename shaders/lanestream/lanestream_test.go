@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -180,7 +181,7 @@ func TestLines(t *testing.T) {
 		density    float64
 		taken      bool
 	}{
-		{"few_pairs_n8", 256, 4096, 8, 0.1, true},
+		{"few_pairs_n8", 255, 4096, 8, 0.1, true},
 		{"few_pairs_n8", 256, 4096, 2, 0.2, true},
 		{"few_pairs_n8", 256, 14336, 8, 0.1, true},
 		{"few_pairs_n8", 256, 1 << 15, 8, 0.05, false},
@@ -211,8 +212,19 @@ func TestLines(t *testing.T) {
 		if !q.taken {
 			continue
 		}
-		if _, err := k.Launch(runs, e, p); err != nil {
-			t.Error(err)
+		l, err := k.Launch(runs, e, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := e.Format.(*format.Matrix[half.F16])
+		at := 4 * int(shadertest.Param(k.Program, l.Passes[0], "masklayout"))
+		middles := unsafe.Slice((*uint32)(unsafe.Pointer(&e.Arrays[0].Data[at])), q.rows)
+		for i, middle := range middles {
+			begin, end := m.RemainderPtr[i], m.RemainderPtr[i+1]
+			if middle < begin || middle > end || middle > begin && m.RemainderCol[middle-1] >= uint32(q.k/2) ||
+				middle < end && m.RemainderCol[middle] < uint32(q.k/2) {
+				t.Fatalf("%s, %d×%d: row %d has entries %d to %d and middle %d", q.packed, q.rows, q.k, i, begin, end, middle)
+			}
 		}
 		if p.BCol, p.LDB = false, 8; !k.Runs(runs, e, p).TakesOrders(q.n, false, true) {
 			t.Errorf("%s: a row-major B is not taken", q.packed)

@@ -78,7 +78,7 @@ func inLines(v *spec.Variant, e *spec.Packed, p spec.Problem) params {
 	s := shapeOf(e)
 	x := paramsOf(s, p)
 	x.each, x.width = uint32(eachOf(v, s)), uint32(linesRing(v, s, p.N))
-	x.maskLayout = uint32(len(e.Arrays[0].Data)/4 - e.Rows) // the middles are the last of the array index
+	x.maskLayout = uint32(len(e.Arrays[0].Data)/4 - (e.Rows+3)&^3) // the middles are the last of the array index
 	return x
 }
 
@@ -87,8 +87,9 @@ func hasMiddles(v *spec.Variant, s lanestream.Shape) bool {
 	return v.Code == backend.CodePTX && v.Quant == dtype.Invalid && s.Layout == lanestream.Pairs && sizesOf(v).cluster == 2
 }
 
-// middles returns for each row its first entry of the COO remainder in column `from` or behind: the first whose row of
-// B the second CTA of a cluster has.
+// middles are the last of the array index. They begin and end at multiples of 16 bytes, as the array does. For each row
+// they have its first entry of the COO remainder in column `from` or behind, the first whose row of B the second CTA of
+// a cluster has.
 func middles[T formats.Value](m *lanestream.Matrix[T], from int) []uint32 {
 	at := make([]uint32, m.Rows)
 	for i := range at {
