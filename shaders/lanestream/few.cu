@@ -4,17 +4,12 @@
 // streams, which have few rows of B in common. Partial sums are added in two steps, within each CTA and then over the
 // cluster.
 // Data movement: each warp loads its own rows of B by cp.async, together with the segment of the stream that they
-// multiply. REMAINDER_WARPS warps add the COO remainder meanwhile. With B_LINES, B is column-major, and each CTA holds
-// the part of it that its streams multiply in shared memory.
+// multiply. REMAINDER_WARPS warps add the COO remainder meanwhile.
 // Bound by: the bytes of A, and latency.
 // Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), BUFFER_BYTES, PAIRS, REMAINDER_WARPS.
 
 // first_segment in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
 #define FIRST_SEGMENT(p, split) ((p).segments * (split) / (p).splits)
-#ifdef B_LINES
-#define BUFFER_BYTES (p.width) // what B leaves, by launchLines
-#include "lines.cuh"
-#endif
 #include "pairs.cuh"
 #include "remainder.cuh"
 #include "warp.cuh"
@@ -22,7 +17,6 @@
 #define B_ROW (COLS * 2) // bytes of a row of B in shared memory
 #define CHUNKS(STEPS) ((STEPS)*STEP_COLS * TILES / 32) // chunks of 8 columns that a lane loads for a segment
 
-#ifndef B_LINES
 // Own provides the rows of B that a warp loads itself, as a source of Warp::multiply. A lane loads a chunk of every
 // (32/TILES)-th row.
 struct Own {
@@ -127,32 +121,6 @@ __device__ __forceinline__ void work(Warp &w, Stream &stream, const u16 *b, cons
     w.multiply<STEPS>(stream, own, lane);
 }
 
-#else
-#define THREADS (32 * (WARPS + REMAINDER_WARPS))
-
-// barriers_ready waits until all warps have made their barriers.
-__device__ __forceinline__ void barriers_ready() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); }
-
-// load_lines starts loading a warp's share of the lines if `any` says that it has one.
-__device__ __forceinline__ void load_lines(const Lines &lines, const Loader &loader, bool any, const u16 *b,
-                                           const Params &p, u32 lane) {
-    barriers_ready();
-    launches_before();
-    launches_after(); // the next launch may load its A from here on
-    if (any) loader.load(lines, b, p, lane);
-}
-
-// work multiplies one stream, in segments of STEPS steps.
-template <int STEPS>
-__device__ __forceinline__ void work(Warp &w, Stream &stream, const Lines &lines, const Loader &loader, const u16 *b,
-                                     const Params &p, u32 lane) {
-    stream.begin();
-    load_lines(lines, loader, true, b, p, lane);
-    OfLines source(lines, p, loader.split, lane);
-    w.multiply<STEPS>(stream, source, lane);
-}
-#endif
-
 // first_of returns the first stream of a group in a CTA of the cluster.
 __device__ __forceinline__ u32 first_of(u32 group, u32 block, u32 each) {
     u32 skip = max(block * WARPS, group) - group;
@@ -170,39 +138,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
         col = blockIdx.y * COLS;
     u32 buffer = shared_address(smem) + warp * BUFFER_BYTES,
         barriers = shared_address(smem) + WARPS * BUFFER_BYTES + warp * MOST_SLOTS * 8;
-#ifdef B_LINES
-    // Behind the barriers of the streams: those of the lines, the sums of the remainder, the lines.
-    u32 behind = WARPS * (BUFFER_BYTES + MOST_SLOTS * 8), sums_at = behind + WARPS * 8;
-    Lines lines(p, rank, shared_address(smem) + sums_at + p.each * SUMS, shared_address(smem) + behind);
-    Loader loader(p, rank, split, number);
-    bool loads = warp < WARPS && split < p.splits;
-    if (loads && lane == MOST_SLOTS) loader.init(lines);
-    const u32 ARRIVALS = 1;
-#else
-    const u32 ARRIVALS = 33; // 32 lanes arrive for B, and one for A
-#endif
-    if (warp < WARPS && lane < MOST_SLOTS) barrier_init(barriers + 8 * lane, ARRIVALS);
-    if (warp < WARPS && lane <= MOST_SLOTS) barrier_fence();
+    if (warp < WARPS && lane < MOST_SLOTS) {
+        barrier_init(barriers + 8 * lane, 33); // 32 lanes arrive for B, and one for A
+        barrier_fence();
+    }
     __syncwarp();
     Index index(index_, p);
-#ifdef B_LINES
-    if (warp < WARPS && split < p.splits && group < p.groups) {
-        Warp w;
-        Stream stream(index, mask, values, p, group, split, buffer, barriers);
-        if (p.steps == 4) work<4>(w, stream, lines, loader, b, p, lane);
-        else if (p.steps == 2) work<2>(w, stream, lines, loader, b, p, lane);
-        else work<1>(w, stream, lines, loader, b, p, lane);
-        w.write_sums((float *)(smem + warp * BUFFER_BYTES), lane);
-    } else if (warp < WARPS) {
-        load_lines(lines, loader, loads, b, p, lane);
-    } else {
-        gather(index, values, lines, p, first, rank, warp - WARPS, (float *)(smem + sums_at), lane, [&] {
-            barriers_ready();
-            for (u32 s = 0; s < lines.splits; s++) barrier_wait(lines.barriers + 8 * s, 0);
-        });
-    }
-    __syncthreads();
-#else
     // Remainder warps add the remainder meanwhile, if they can hold the sums of all rows.
     bool concurrent = CLUSTER * REMAINDER_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
     Units units(p.each);
@@ -243,7 +184,6 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
     }
 #else
     __syncthreads();
-#endif
 #endif
     // First the CTA's partial sums of each group are added to the first of them, then those of the cluster's CTAs.
     const u32 quads = GROUP_ROWS * (COLS / 4);
@@ -287,21 +227,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
         }
 #pragma unroll
         for (int k = 0; k < CLUSTER; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
-#ifdef B_LINES
-        float4 z[CLUSTER];
-#pragma unroll
-        for (int k = 0; k < CLUSTER; k++)
-            z[k] = cluster_load4(shared_address(smem) + sums_at + ((of * GROUP_ROWS + r) * PITCH + at) * 4, k);
-#pragma unroll
-        for (int k = 0; k < CLUSTER; k++) x.x += z[k].x, x.y += z[k].y, x.z += z[k].z, x.w += z[k].w;
-#else
         for (u32 k = 0; concurrent && k < units.shares; k++) {
             u32 unit = units.number(of * GROUP_ROWS + r, k), from = remainder_sums(unit % max(REMAINDER_WARPS, 1)) +
                                                                     (units.line(of * GROUP_ROWS + r) * PITCH + at) * 4;
             float4 z = cluster_load4(shared_address(smem) + from, unit / max(REMAINDER_WARPS, 1));
             x.x += z.x, x.y += z.y, x.z += z.z, x.w += z.w;
         }
-#endif
         out.store(row, col + at, x, entries);
     }
     __syncwarp();

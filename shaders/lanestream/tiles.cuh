@@ -3,7 +3,7 @@
 #pragma once
 #include "../include/launches.cuh"
 #include "lanestream.cuh"
-#if defined(B_VECTOR) || defined(B_LINES)
+#ifdef B_VECTOR
 #define C_COLUMNS
 #endif
 #ifdef C_COLUMNS

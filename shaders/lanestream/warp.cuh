@@ -13,12 +13,6 @@
 // A B of one column (B_VECTOR) lies in shared memory as chunks of 8 rows, CHUNK_ROW bytes apart. What lies between them
 // are columns of the MMA shape that are not stored.
 #define CHUNK_ROW (COLS * 16)
-// B_STEP is the bytes from one step of B to the next.
-#ifdef B_LINES
-#define B_STEP (STEP_COLS * 2) // in a line
-#else
-#define B_STEP (STEP_COLS * COLS * 2)
-#endif
 
 // With one tile of columns the lower and the upper halves of A's registers are multiplied separately, which takes fewer
 // instructions than joining them.
@@ -107,9 +101,9 @@ struct Warp {
             if (PAIRS) presence[s] = shared_word(bits + s * MASK_BYTES + 256 - 4 * (threadIdx.x % 32));
         }
 #pragma unroll
-        for (int s = 0; s < STEPS; s++, from += B_STEP) {
+        for (int s = 0; s < STEPS; s++, from += STEP_COLS * COLS * 2) {
             u32 b[TILES][4];
-#if defined(B_VECTOR) || defined(B_LINES)
+#ifdef B_VECTOR
             if constexpr (PAIRS) {
 #pragma unroll
                 for (int t = 0; t < TILES; t++) ldmatrix(b[t], from + t * 128);
