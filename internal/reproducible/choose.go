@@ -213,6 +213,9 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 		stats.Gathers)
 	w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
 	w.FLOPs = int64(cmp.Or(g.Arithmetic, 1) * float64(w.FLOPs))
+	if v.Need.Dot4 && r.dev.Caps().Dot4Emulated {
+		w.FLOPs *= emulatedDot
+	}
 	if c.kind.InPlanes() {
 		of := stats.Gathers * int64(n) * int64(r.source.Type().Size()) // of a remainder, from B as it is
 		w.Gather = int64(max(1, g.Slower) * float64(of))
@@ -230,6 +233,10 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	}
 	return t + start
 }
+
+// emulatedDot is the instructions in place of a dot product's one, by count: eight bytes extended by their signs, and
+// four multiply-adds.
+const emulatedDot = 12
 
 // panelTile is how long a warp takes for a tile of a panel with B in shared memory, where it waits for loads. It has
 // whole panels. On an H200 it took 0.3 to 0.5 µs.

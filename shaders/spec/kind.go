@@ -156,7 +156,7 @@ func needs(vs []*Variant) []string {
 		s = append(s, "f64")
 	}
 	if all.Dot4 {
-		s = append(s, "packed_4x8_integer_dot_product")
+		s = append(s, "packed dot products")
 	}
 	return s
 }
