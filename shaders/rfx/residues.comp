@@ -60,16 +60,16 @@ struct Fetched {
     uvec4 l[LEFTS], r[RIGHTS];
 };
 
-// leftAt and rightAt are where a line of an operand begins in a stage buffer, in uvec4.
+// leftAt and rightAt are where a chunk of a line of an operand lies in a stage buffer, in uvec4.
 #ifdef DOTS
 #include "dot_tile.glsl"
-#define leftAt lineAt
-#define rightAt lineAt
+#define leftAt(line, chunk) placed(line, chunk)
+#define rightAt(line, chunk) placed(line, chunk)
 #else
 #define INT8
 #include "../include/coop_tile.glsl"
-#define leftAt(i) ((i) * LEFT_LINE)
-#define rightAt(i) ((i) * RIGHT_LINE)
+#define leftAt(line, chunk) line * LEFT_LINE + chunk
+#define rightAt(line, chunk) line * RIGHT_LINE + chunk
 #endif
 
 // lineOf and placeOf say which of `lines` lines chunk n of the invocation is of, and which chunk of a step it is there:
@@ -110,9 +110,9 @@ void fetchStep(out Fetched x, uint s) {
 // putStep needs no zeros: there are DEPTH / STEP steps or a multiple of that, which is even or of one stage.
 void putStep(Fetched x, uint s, uint to) {
     [[unroll]] for (uint n = 0; n < LEFTS; n++)
-        put(to + leftAt(lineOf(n, ROWS)) + placeOf(n, ROWS), x.l[n]);
+        put(to + leftAt(lineOf(n, ROWS), placeOf(n, ROWS)), x.l[n]);
     [[unroll]] for (uint n = 0; n < RIGHTS; n++)
-        put(to + LEFT + rightAt(lineOf(n, COLS)) + placeOf(n, COLS), x.r[n]);
+        put(to + LEFT + rightAt(lineOf(n, COLS), placeOf(n, COLS)), x.r[n]);
 }
 
 void putQuad(uint i, uint j, uvec4 v) {

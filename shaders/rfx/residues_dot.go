@@ -57,7 +57,7 @@ type dots struct{ rows, cols, step uint32 }
 var dotTiles = []dots{{rows: 128, cols: 64, step: 32}}
 
 // sharedOctets is the shared memory of the stage buffer, in units of 16 bytes.
-func (d dots) sharedOctets() uint32 { return (d.rows + d.cols) * (d.step/4 + 1) / 4 }
+func (d dots) sharedOctets() uint32 { return (d.rows + d.cols) / 8 * (d.step/2 + 1) }
 
 // sums is residues.comp by dot products. An invocation has 8×8 sums.
 func (d dots) sums(digits uint32) *spec.Variant {
