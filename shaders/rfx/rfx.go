@@ -119,8 +119,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byPairs(), byResidues(),
-	bySparseResidues(), byCoopResidues(), byVulkanDots(), byDotResidues(), byDigits())
+var variants = slices.Concat(byRows(), byMatrixUnits(), byDotResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
