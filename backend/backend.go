@@ -236,7 +236,10 @@ type Caps struct {
 	// 2t+1, 2t+8, 2t+9; of sums rows g and g + 8, columns 2t and 2t+1. Kernels may then make operands lane by lane. Vulkan
 	// does not report this; the backend measures it.
 	Lanes bool
-	Dot4  bool // dot products of four 8-bit integers in a word (WGSL's packed_4x8_integer_dot_product)
+	// Dot4: dot products of four 8-bit integers in a word (Vulkan's shaderIntegerDotProduct, WGSL's
+	// packed_4x8_integer_dot_product).
+	Dot4         bool
+	Dot4Emulated bool // the driver says that the device has no instruction for them; WebGPU does not tell
 }
 
 // HasMatrix reports whether the device lists the shape with these operand and result types.

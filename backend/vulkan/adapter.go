@@ -216,6 +216,7 @@ type properties struct {
 	maxBuffer     int64 // bytes of one VkBuffer; 0: unknown
 	subgroup      subgroupProperties
 	size          subgroupSizeProperties
+	dots          dotProductProperties
 	coopStages    uint32
 	units         int
 }
@@ -225,6 +226,7 @@ func (a *adapter) properties() properties {
 	defer c.release()
 	p2, m3, m4 := &properties2{}, &maintenance3Properties{}, &maintenance4Properties{}
 	sub, size, stages := &subgroupProperties{}, &subgroupSizeProperties{}, &coopMatrixStages{}
+	dots := &dotProductProperties{}
 	sm, core, core2 := &smBuiltinsProperties{}, &shaderCoreProperties{}, &shaderCore2Properties{}
 	c.add(&p2.header, typeProperties2)
 	c.add(&m3.header, typeMaintenance3Properties)
@@ -234,6 +236,9 @@ func (a *adapter) properties() properties {
 	}
 	if a.has13("VK_EXT_subgroup_size_control") {
 		c.add(&size.header, typeSubgroupSizeProperties)
+	}
+	if a.has13("VK_KHR_shader_integer_dot_product") {
+		c.add(&dots.header, typeDotProductProperties)
 	}
 	if a.extends["VK_KHR_cooperative_matrix"] {
 		c.add(&stages.header, typeCoopMatrixStages)
@@ -251,7 +256,7 @@ func (a *adapter) properties() properties {
 
 	p := properties{
 		maxAllocation: clampSize(m3.maxMemoryAllocationSize), maxBuffer: clampSize(m4.maxBufferSize),
-		subgroup: *sub, size: *size, coopStages: stages.supportedStages,
+		subgroup: *sub, size: *size, dots: *dots, coopStages: stages.supportedStages,
 	}
 	units := uint64(0)
 	switch {

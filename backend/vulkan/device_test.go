@@ -27,6 +27,7 @@ import (
 )
 
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o testdata/zfill.spv testdata/fill.comp
+//go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o testdata/zdot.spv testdata/dot.comp
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o testdata/zempty.spv testdata/empty.comp
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -DAB=float16_t -DCD=float -o testdata/zgemm_f16.spv testdata/gemm.comp
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -DAB=int8_t -DCD=int -o testdata/zgemm_s8.spv testdata/gemm.comp
@@ -86,6 +87,33 @@ func checkFill(t testing.TB, b backend.Buffer, n, mul, add uint32) {
 				t.Fatalf("word %d of %d is %d, want %d", first+uint32(i), n, got, want)
 			}
 		}
+	}
+}
+
+// Packed dot products compile where Caps.Dot4 says that they do, and nowhere else.
+func TestDot4(t *testing.T) {
+	d := open(t, false)
+	if d == nil {
+		return
+	}
+	bin := fillBinary()
+	bin.Name, bin.Code = "dot", module("dot")
+	k, err := d.Load(bin)
+	if dot4 := d.Caps().Dot4; (err == nil) != dot4 {
+		t.Fatalf("Dot4 is %v, and a packed dot product: %v", dot4, err)
+	}
+	if err != nil {
+		if !errors.Is(err, backend.ErrUnsupported) || softvk != "" {
+			t.Error(err)
+		}
+		return
+	}
+	defer k.Close()
+	b := backendtest.Alloc(t, d, 4)
+	defer b.Close()
+	backendtest.Do(t, d, fillLaunch(k, b, 1, 0x01ff80fe, 0x02030405))
+	if got, want := backendtest.Download[int32](t, b, 0, 1)[0], int32(1*2-1*3-128*4-2*5); got != want {
+		t.Errorf("a packed dot product is %v, want %d", got, want)
 	}
 }
 

@@ -18,6 +18,7 @@ type features struct {
 	v12     vulkan12Features
 	v13     vulkan13Features     // Vulkan 1.3
 	sizes   subgroupSizeFeatures // of 1.2 devices with VK_EXT_subgroup_size_control
+	dots    dotProductFeatures   // of 1.2 devices with VK_KHR_shader_integer_dot_product
 	matrix  coopMatrixFeatures
 	bf16    bfloat16Features
 	layouts workgroupLayoutFeatures
@@ -55,6 +56,7 @@ func (f *features) link(c *chain, a *adapter) (extensions []string) {
 		}
 	}
 	extension(a.api < version13, "VK_EXT_subgroup_size_control", &f.sizes.header, typeSubgroupSizeFeatures)
+	extension(a.api < version13, "VK_KHR_shader_integer_dot_product", &f.dots.header, typeDotProductFeatures)
 	extension(true, "VK_KHR_cooperative_matrix", &f.matrix.header, typeCoopMatrixFeatures)
 	extension(true, "VK_KHR_shader_bfloat16", &f.bf16.header, typeBFloat16Features)
 	extension(true, "VK_KHR_workgroup_memory_explicit_layout", &f.layouts.header, typeWorkgroupLayoutFeatures)
@@ -83,6 +85,7 @@ func (f *features) wanted(a *adapter) *features {
 	w.v13.maintenance4 = f.v13.maintenance4
 	w.sizes.subgroupSizeControl = f.sizes.subgroupSizeControl
 	w.sizes.computeFullSubgroups = f.sizes.computeFullSubgroups
+	w.dots.shaderIntegerDotProduct = f.dots.shaderIntegerDotProduct
 	if f.v12.vulkanMemoryModel != 0 { // cooperative matrices require it
 		w.matrix.cooperativeMatrix = f.matrix.cooperativeMatrix
 	}
@@ -102,6 +105,11 @@ func (f *features) pinsSubgroups() bool {
 		f.sizes.subgroupSizeControl != 0 && f.sizes.computeFullSubgroups != 0
 }
 
+// dotProducts reports whether kernels may use dot products of integers.
+func (f *features) dotProducts() bool {
+	return f.v13.shaderIntegerDotProduct != 0 || f.dots.shaderIntegerDotProduct != 0
+}
+
 // caps are the capabilities by which kernels are chosen.
 func (a *adapter) caps(f *features, p *properties) backend.Caps {
 	const computeStage = 0x20
@@ -110,9 +118,10 @@ func (a *adapter) caps(f *features, p *properties) backend.Caps {
 		SubgroupMin: p.subgroup.subgroupSize, SubgroupMax: p.subgroup.subgroupSize,
 		SharedBytes: a.limits.shared, MaxInvocations: a.limits.invocations,
 		MaxLocal: a.limits.local, MaxGroups: a.limits.groups,
-		F16:   f.v12.shaderFloat16 != 0 && f.v11.storageBuffer16BitAccess != 0,
-		Int8:  f.v12.shaderInt8 != 0 && f.v12.storageBuffer8BitAccess != 0,
-		F64:   f.base.shaderFloat64 != 0 && a.limits.pushBytes >= 8*backend.MaxArgs+backend.MaxParams,
+		F16:  f.v12.shaderFloat16 != 0 && f.v11.storageBuffer16BitAccess != 0,
+		Int8: f.v12.shaderInt8 != 0 && f.v12.storageBuffer8BitAccess != 0,
+		F64:  f.base.shaderFloat64 != 0 && a.limits.pushBytes >= 8*backend.MaxArgs+backend.MaxParams,
+		Dot4: f.dotProducts(), Dot4Emulated: p.dots.packed4x8BitSignedAccelerated == 0,
 		Units: p.units,
 	}
 	if p.size.minSubgroupSize > 0 {

@@ -108,7 +108,7 @@ func (f *features) allows(capability uint32) (string, bool) {
 	case 5347:
 		return "PhysicalStorageBufferAddresses", on(f.v12.bufferDeviceAddress)
 	case 6016, 6017, 6018, 6019:
-		return "DotProduct", on(f.v13.shaderIntegerDotProduct)
+		return "DotProduct", f.dotProducts()
 	case 6022:
 		return "CooperativeMatrixKHR", on(f.matrix.cooperativeMatrix)
 	}

@@ -28,6 +28,8 @@ const (
 	typeSubgroupSizeProperties  = 1000225000
 	typeSubgroupSizeFeatures    = 1000225002
 	typeShaderCore2Properties   = 1000227000
+	typeDotProductFeatures      = 1000280000
+	typeDotProductProperties    = 1000280001
 	typeWorkgroupLayoutFeatures = 1000336000
 	typeMaintenance4Properties  = 1000413001
 	typeCoopMatrixFeatures      = 1000506000
@@ -121,6 +123,11 @@ type subgroupSizeFeatures struct {
 	computeFullSubgroups bool32
 }
 
+type dotProductFeatures struct {
+	header
+	shaderIntegerDotProduct bool32
+}
+
 type coopMatrixFeatures struct {
 	header
 	cooperativeMatrix                   bool32
@@ -183,6 +190,13 @@ type subgroupSizeProperties struct {
 	maxSubgroupSize              uint32
 	maxComputeWorkgroupSubgroups uint32
 	requiredSubgroupSizeStages   uint32
+}
+
+type dotProductProperties struct {
+	header
+	_                             [4]bool32
+	packed4x8BitSignedAccelerated bool32
+	_                             [25]bool32
 }
 
 type coopMatrixStages struct {

@@ -215,6 +215,9 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 		stats.Gathers)
 	w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
 	w.FLOPs = int64(cmp.Or(g.Arithmetic, 1) * float64(w.FLOPs))
+	if v.Need.Dot4 && r.dev.Caps().Dot4Emulated {
+		w.FLOPs *= emulatedDot
+	}
 	if c.kind.InPlanes() {
 		of := stats.Gathers * int64(n) * int64(r.source.Type().Size()) // of a remainder, from B as it is
 		w.Gather = int64(max(1, g.Slower) * float64(of))
@@ -236,6 +239,10 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	}
 	return t + start
 }
+
+// emulatedDot is the instructions in place of a dot product's one, by count: eight bytes extended by their signs, and
+// four multiply-adds.
+const emulatedDot = 12
 
 // How long a warp takes for a digit of a tile of a panel with B in shared memory, where it waits for loads, and a
 // workgroup for a tile of a panel or segment. On an H200 tiles of the former took 0.2 to 0.7 µs; graphs whose longest

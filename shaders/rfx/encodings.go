@@ -24,8 +24,8 @@ const (
 	Shuffled                   // panels of rows in the order of format tiledcsr
 	InStrips                   // of 16 rows, for matrix units and few columns
 	InPairs                    // strips of pairs of entries, for sparse matrix units and few columns
-	Residues                   // of all elements, for warpgroup matrix instructions and cooperative matrices
-	Digits                     // of all elements, for cooperative matrices and few columns
+	Residues                   // of all elements, for warpgroup matrix instructions, cooperative matrices and dot products
+	Digits                     // of all elements, for cooperative matrices or dot products, and few columns
 	SparseResidues             // of two of every four columns, for sparse warpgroup matrix instructions
 )
 
@@ -43,8 +43,8 @@ var kinds = [...]struct {
 	Shuffled: {shuffledKind, tiledcsrFormat, "shuffled panels", "its rows are shuffled as in that format"},
 	InStrips: {stripsKind, lanestreamFormat, "strips", "strips of rows go through matrix units"},
 	InPairs:  {pairsKind, lanestreamFormat, "pairs", "pairs of entries go through sparse matrix units"},
-	Residues: {residuesKind, "dense", "residues", "residues go through matrix units"},
-	Digits:   {digitsKind, "dense", "digits", "digits go through matrix units"},
+	Residues: {residuesKind, "dense", "residues", "residues are multiplied as 8-bit integers"},
+	Digits:   {digitsKind, "dense", "digits", "digits are multiplied as 8-bit integers"},
 	SparseResidues: {sparseResiduesKind, sparse24rFormat, "2:4 residues",
 		"residues of two of every four columns go through sparse matrix units"},
 }

@@ -1,4 +1,5 @@
-// A as digits of every element, dense, for few columns: variants on Vulkan's cooperative matrices multiply from it.
+// A as digits of every element, dense, for few columns: variants on Vulkan's cooperative matrices, and by packed dot
+// products, multiply from it.
 // Every digit of A is multiplied by every digit of B, which are more products than by residues, but fewer bytes of A:
 // 2, 3, 4 and 6 for an element at p = 15, 23, 31 and 47.
 
@@ -61,7 +62,23 @@ func byDigits() (vs []*spec.Variant) {
 			vs = append(vs, f.variant(p))
 		}
 	}
+	for _, p := range rfx.All {
+		vs = append(vs, fewDots(p))
+	}
 	return vs
+}
+
+// fewDots is few_dot.comp, with workgroups of 16 rows and 8 columns.
+func fewDots(p rfx.P) *spec.Variant {
+	const rows, cols, local = 16, 8, 256
+	v := spec.SPIRV(fmt.Sprintf("vulkan_dot_few_p%d_n%d", p, cols), spec.Variant{
+		Need: spec.Need{Dot4: true, Shared: 16 * local}, Local: spec.Line(local),
+		Consts: []spec.Const{spec.Define("BITS", uint32(p))},
+		Unit:   spec.Unit{Source: "few_dot.comp", Blob: fmt.Sprintf("few_dot_p%d.spv", p)},
+	})
+	sizes{p: p, residues: true, digits: true, slices: true}.sized(v, digitsKind, cols)
+	v.Tile.Rows = rows
+	return v
 }
 
 // launchDigits is launch for these variants.

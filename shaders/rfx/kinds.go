@@ -45,12 +45,12 @@ var (
 	}
 	residuesKind = &spec.Kind{
 		Name:    "residues",
-		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA), cooperative matrices (Vulkan) or dot products (WebGPU), put together by the Chinese remainder theorem",
+		Summary: "dense; residues modulo 8-bit numbers by integer wgmma (CUDA), cooperative matrices (Vulkan) or packed dot products (Vulkan, WebGPU), put together by the Chinese remainder theorem",
 		When:    "Reproducible mode: many columns and scattered zeros, up to about 95 % of them.",
 	}
 	digitsKind = &spec.Kind{
 		Name:    "digits",
-		Summary: "dense; 8-bit digits by integer cooperative matrices, whose operands come straight from memory",
+		Summary: "dense; 8-bit digits by integer cooperative matrices or packed dot products",
 		When:    "Reproducible mode: few columns and up to about 90 % zeros, on Vulkan.",
 	}
 	sparseResiduesKind = &spec.Kind{

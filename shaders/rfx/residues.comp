@@ -1,37 +1,43 @@
 // Computes: for each modulus, the sums of products of residues of A (rows × cols) and B (cols × n) as residues, on
-// cooperative matrices of 8-bit integers (TM × TN × TK); with DIGITS = 1 the sums of products of two digits, for each
-// of the three sums of their places. combine.comp puts them together. residues.go explains residues and how operands
-// lie.
+// cooperative matrices of 8-bit integers (TM × TN × TK) or, with DOTS, by packed dot products; with DIGITS = 1 the
+// sums of products of two digits, for each of the three sums of their places. combine.comp puts them together.
+// residues.go explains residues and how operands lie.
 // Tile: a workgroup computes (ROWS × COLS) for one modulus, each of SUBS subgroups DOWN × ACROSS operations.
-// Data movement: ../include/coop_tile.glsl. A line of shared memory has STEP of k of a row of A or a column of B.
-// Residues are stored by words.
-// Bound by: shared memory and matrix units.
-// Constants: SUBS_ACROSS (subgroups along a row of the tile), NARROW (TK is 8).
+// Data movement: ../include/coop_tile.glsl, or dot_tile.glsl. A line of shared memory has STEP of k of a row of A or a
+// column of B. Residues are stored by words.
+// Bound by: shared memory and matrix units; with DOTS by the rate of dot products.
+// Constants: SUBS_ACROSS (subgroups along a row of the tile), NARROW (TK is 8), DOTS.
 
 #version 460
-#pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifndef DOTS
+#pragma use_vulkan_memory_model
 #extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
+#endif
 #include "params.glsl"
 #include "../include/addr.glsl"
 #include "../include/residues.glsl"
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#ifndef DOTS
 layout(constant_id = 1) const uint TM = 16;
 layout(constant_id = 2) const uint TN = 8;
 layout(constant_id = 3) const uint TK = 32;
 layout(constant_id = 4) const uint SUBS = 4;
 layout(constant_id = 5) const uint SUBS_ACROSS = 2;
+#endif
 layout(constant_id = 6) const uint ROWS = 128;
 layout(constant_id = 7) const uint COLS = 128;
 layout(constant_id = 8) const uint STEP = 32; // a multiple of SLICE, at most DEPTH
 layout(constant_id = 9) const uint SHARED = 1536; // uvec4 of shared memory
 layout(constant_id = 10) const uint DIGITS = 0;
+#ifndef DOTS
 layout(constant_id = 11) const uint STAGES = 2;
+#endif
 
 #define DEPTH 128 // k of a block; a plane has whole ones
 #define SLICE 32 // k whose values of a line lie side by side
@@ -54,8 +60,17 @@ struct Fetched {
     uvec4 l[LEFTS], r[RIGHTS];
 };
 
+// leftAt and rightAt are where a chunk of a line of an operand lies in a stage buffer, in uvec4.
+#ifdef DOTS
+#include "dot_tile.glsl"
+#define leftAt(line, chunk) placed(line, chunk)
+#define rightAt(line, chunk) placed(line, chunk)
+#else
 #define INT8
 #include "../include/coop_tile.glsl"
+#define leftAt(line, chunk) line * LEFT_LINE + chunk
+#define rightAt(line, chunk) line * RIGHT_LINE + chunk
+#endif
 
 // lineOf and placeOf say which of `lines` lines chunk n of the invocation is of, and which chunk of a step it is there:
 // a slice of all lines follows the one before. Eight neighbours have the same chunk of eight lines, which they write to
@@ -95,9 +110,9 @@ void fetchStep(out Fetched x, uint s) {
 // putStep needs no zeros: there are DEPTH / STEP steps or a multiple of that, which is even or of one stage.
 void putStep(Fetched x, uint s, uint to) {
     [[unroll]] for (uint n = 0; n < LEFTS; n++)
-        put(to + lineOf(n, ROWS) * LEFT_LINE + placeOf(n, ROWS), x.l[n]);
+        put(to + leftAt(lineOf(n, ROWS), placeOf(n, ROWS)), x.l[n]);
     [[unroll]] for (uint n = 0; n < RIGHTS; n++)
-        put(to + LEFT + lineOf(n, COLS) * RIGHT_LINE + placeOf(n, COLS), x.r[n]);
+        put(to + LEFT + rightAt(lineOf(n, COLS), placeOf(n, COLS)), x.r[n]);
 }
 
 void putQuad(uint i, uint j, uvec4 v) {

@@ -1,5 +1,5 @@
-// A as residues of every element, dense: what the variants on warpgroup matrix instructions, and on Vulkan's
-// cooperative matrices (residues_coop.go), multiply from.
+// A as residues of every element, dense: what the variants on warpgroup matrix instructions, on Vulkan's cooperative
+// matrices (residues_coop.go), and by dot products (residues_dot.go) multiply from.
 //
 // Each element's integer is taken modulo coprime numbers of at most 8 bits (rfx.Moduli). residues.cu multiplies A and B
 // once for each modulus and leaves the residues of the sums; combine.cu puts those together. That takes one product of

@@ -61,18 +61,25 @@ func (c coopResidues) sums(digits uint32) *spec.Variant {
 
 // variant is combine.comp after these sums.
 func (c coopResidues) variant(p rfx.P) *spec.Variant {
-	digits := spec.Flag(p == digitsAt)
-	sums := c.sums(digits)
+	sums := c.sums(spec.Flag(p == digitsAt))
+	v := combined(fmt.Sprintf("vulkan_residues_%v_p%d_n%d", c.MatrixUnit, p, c.cols), p, sums, c.rows, c.cols)
+	v.Sub, v.Shape = c.Sub, c.MatrixUnit
+	return v
+}
+
+// combined is combine.comp after sums in tiles of rows×cols.
+func combined(name string, p rfx.P, sums *spec.Variant, rows, cols uint32) *spec.Variant {
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
-	v := spec.SPIRV(fmt.Sprintf("vulkan_residues_%v_p%d_n%d", c.MatrixUnit, p, c.cols), spec.Variant{
-		Local: spec.Line(local), Need: sums.Need, Sub: c.Sub, Before: sums, Shape: c.MatrixUnit,
+	v := spec.SPIRV(name, spec.Variant{
+		Local: spec.Line(local), Need: sums.Need, Before: sums,
 		Consts: []spec.Const{
-			constant("BITS", 0, uint32(p)), constant("LIMBS", 1, uint32(p.Limbs())), constant("DIGITS", 2, digits),
+			constant("BITS", 0, uint32(p)), constant("LIMBS", 1, uint32(p.Limbs())),
+			constant("DIGITS", 2, spec.Flag(p == digitsAt)),
 		},
 		Unit: spec.Unit{Source: "combine.comp", Blob: "vulkan_combine.spv"},
 	})
-	sizes{p: p, residues: true, slices: true}.sized(v, residuesKind, c.cols)
-	v.Tile.Rows = int(c.rows)
+	sizes{p: p, residues: true, slices: true}.sized(v, residuesKind, cols)
+	v.Tile.Rows = int(rows)
 	return v
 }
 
@@ -86,7 +93,7 @@ func byCoopResidues() (vs []*spec.Variant) {
 	return vs
 }
 
-// launchCoopResidues is launch for these variants, and for those of WebGPU.
+// launchCoopResidues is launch for these variants, and for those by dot products.
 func launchCoopResidues(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) (spec.Launch, error) {
 	m := e.Format.(Split)
 	products, bytes := m.Planes, int64(1) // of a residue of a sum

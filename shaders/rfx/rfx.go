@@ -16,7 +16,8 @@
 //	                (CUDA 9.0; pairs, every p) likewise, of two of every four columns: see pairs.go;
 //	                (CUDA 9.0, Vulkan; dense, every p) 32-bit sums of products of residues: see residues.go;
 //	                (Vulkan; dense, every p) as strips: see few.go
-//	dot products    (WebGPU with packed_4x8_integer_dot_product; dense, every p) as residues on CUDA
+//	dot products    (Vulkan with shaderIntegerDotProduct, WebGPU with packed_4x8_integer_dot_product; dense,
+//	                every p) as residues on CUDA; (Vulkan) as few.go
 //
 // Work is shared out as in kernel csr: an item is a row, or a segment of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A segment leaves 128-bit sums in the
@@ -118,8 +119,7 @@ const (
 )
 
 // variants, those for rows first.
-var variants = slices.Concat(byRows(), byPanels(), byStationary(), byStrips(), byPairs(), byResidues(),
-	bySparseResidues(), byCoopResidues(), byDotResidues(), byDigits())
+var variants = slices.Concat(byRows(), byMatrixUnits(), byDotResidues())
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant

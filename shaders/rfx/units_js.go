@@ -10,6 +10,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+func byMatrixUnits() []*spec.Variant { return nil }
+
 func packForMatrixUnits[T formats.Value](_ *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	return nil, fmt.Errorf("%v for %s: %w", kind(v), v.Name, backend.ErrUnsupported)
 }

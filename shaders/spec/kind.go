@@ -130,13 +130,13 @@ func with(list []string, s string) []string {
 func needs(vs []*Variant) []string {
 	all := vs[0].Need
 	var shapes []string
-	matrix := true
+	bytes, dots := true, false // each by MMA or dot products
 	for _, v := range vs {
 		n := v.Need
 		all.Arch, all.Exact = min(all.Arch, n.Arch), all.Exact && n.Exact
 		all.Lanes, all.F64 = all.Lanes && n.Lanes, all.F64 && n.F64
 		all.Dot4 = all.Dot4 && n.Dot4
-		matrix = matrix && len(n.Shapes) > 0
+		bytes, dots = bytes && (len(n.Shapes) > 0 || n.Dot4), dots || n.Dot4
 		for _, m := range n.Shapes {
 			shapes = with(shapes, fmt.Sprintf("%d×%d×%d %v", m.M, m.N, m.K, m.A))
 		}
@@ -146,8 +146,8 @@ func needs(vs []*Variant) []string {
 		s = append(s, fmt.Sprintf("compute capability %d.%d", all.Arch/10, all.Arch%10)+pick(all.Exact, " alone",
 			" or higher"))
 	}
-	if matrix {
-		s = append(s, "MMA "+strings.Join(shapes, " or "))
+	if bytes && len(shapes) > 0 {
+		s = append(s, "MMA "+strings.Join(shapes, " or ")+pick(dots, " or packed dot products", ""))
 	}
 	if all.Lanes {
 		s = append(s, "fragments laid out as PTX's mma")
@@ -156,7 +156,7 @@ func needs(vs []*Variant) []string {
 		s = append(s, "f64")
 	}
 	if all.Dot4 {
-		s = append(s, "packed_4x8_integer_dot_product")
+		s = append(s, "packed dot products")
 	}
 	return s
 }
