@@ -48,8 +48,9 @@
 	ADDQ $4, R11; \
 	EACH8(ZERO)
 
-// LONE does ENTRY for the entry that is left, or, if CX is 0, for -0 and a row of zeros, with which no sum changes a bit.
-// Where it differs from row to row whether one is left, a branch is mispredicted, which takes as long as six entries.
+// LONE does ENTRY for the entry that is left, or, if CX is 0, for -0 and a row of zeros, with which no sum changes a
+// bit. Where it differs from row to row whether one is left, a branch is mispredicted, which takes as long as six
+// entries.
 #define LONE \
 	LEAQ -4(DX)(CX*4), DX; \
 	MOVL (DX), R8; \
