@@ -56,6 +56,7 @@ var Rules = append(planning(), []Rule{
 	{"internal/simd", nil},
 	{"internal/inflate", nil},
 	{"internal/archtest", nil},
+	{"internal/device/devicetest", []string{"api", "backend", "internal/device", "internal/model"}},
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},

@@ -18,7 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/device/devicetest"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -42,15 +42,14 @@ func snapshotDevices() map[string]*device.Device {
 	lanesGPU := largeGPU(backend.CodeSPIRV)
 	caps := lanesGPU.Caps()
 	caps.Lanes, caps.SharedBytes, caps.Matrix = true, 48<<10, lanes
-	withMatrix := device.New(described{caps: caps})
-	withMatrix.Speed.Rates = &model.Rates{Rates: api.Rates{
+	withMatrix := devicetest.New(caps, api.Rates{
 		Copy: lanesGPU.Speed.Rates.Copy, Cache: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14, "16×16×16 f16": 4.5e14},
-	}}
-	cpu := device.New(described{caps: backend.Caps{Code: backend.CodeGo, F16: true, F64: true, Units: 16}})
-	cpu.Speed.Rates = &model.Rates{Rates: api.Rates{
-		Copy: bandwidths(1<<20, 4e11, 1<<25, 1.5e11, 1<<29, 6e10), Cache: 8e11, FMA: 1.2e12, FMA64: 6e11,
-	}}
+	})
+	cpu := devicetest.New(backend.Caps{Code: backend.CodeGo, F16: true, F64: true, Units: 16}, api.Rates{
+		Copy:  devicetest.Bandwidths(1<<20, 4e11, 1<<25, 1.5e11, 1<<29, 6e10),
+		Cache: 8e11, FMA: 1.2e12, FMA64: 6e11,
+	})
 	return map[string]*device.Device{
 		"cuda-9.0": largeGPU(backend.CodePTX), "vulkan-lanes": withMatrix, "cpu": cpu,
 	}

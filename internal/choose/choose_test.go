@@ -14,19 +14,10 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/device/devicetest"
 	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
 )
-
-// described is a device that has a description and nothing else.
-type described struct {
-	backend.Device
-	caps backend.Caps
-}
-
-func (d described) Caps() backend.Caps { return d.caps }
-func (d described) Info() backend.Info { return backend.Info{Backend: "described", Name: "large GPU"} }
 
 // largeGPU has what an NVIDIA H200 lists and what was measured on it, through CUDA, or through Vulkan without
 // matrix units.
@@ -40,25 +31,8 @@ func largeGPU(code backend.Code) *device.Device {
 			shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: s.k, A: s.t, B: s.t, C: dtype.F32, D: dtype.F32})
 		}
 	}
-	d := device.New(described{caps: backend.Caps{
-		Code: code, Arch: 90, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 227 << 10, MaxInvocations: 1024,
-		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes,
-	}})
-	d.Speed.Rates = &model.Rates{Rates: api.Rates{
-		Copy: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Cache: 14e12,
-		FMA:    6.5e13,
-		Matrix: map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14},
-	}}
-	return d
-}
-
-// bandwidths are those of copies, given as pairs of bytes in use and bytes a second.
-func bandwidths(pairs ...float64) []api.Bandwidth {
-	var bs []api.Bandwidth
-	for p := range slices.Chunk(pairs, 2) {
-		bs = append(bs, api.Bandwidth{Bytes: int64(p[0]), PerSecond: p[1]})
-	}
-	return bs
+	return devicetest.New(devicetest.H200(code, shapes...), devicetest.H200Rates(
+		map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14}))
 }
 
 // resolve returns work with a matrix.
@@ -183,15 +157,14 @@ func TestChoiceOfWindows(t *testing.T) {
 		shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: k, A: dtype.F16, B: dtype.F16, C: dtype.F32,
 			D: dtype.F32})
 	}
-	d := device.New(described{caps: backend.Caps{
+	d := devicetest.New(backend.Caps{
 		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
-	}})
-	d.Speed.Rates = &model.Rates{Rates: api.Rates{
-		Copy:  bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12),
+	}, api.Rates{
+		Copy:  devicetest.Bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12),
 		Cache: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
-	}}
+	})
 	for _, c := range []struct {
 		format, matrix string
 		staged         bool

@@ -6,26 +6,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/device/devicetest"
 	"github.com/spmmrun/spmm/internal/work"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
-
-// described is a device that has a description and nothing else.
-type described struct {
-	backend.Device
-	caps backend.Caps
-}
-
-func (d described) Caps() backend.Caps            { return d.caps }
-func (d described) Info() backend.Info            { return backend.Info{Backend: "described", Name: "large GPU"} }
-func (d described) Memory() (int64, int64, error) { return 100 << 30, 140 << 30, nil }
 
 // largeGPU has what an NVIDIA H200 lists and what was measured on it.
 func largeGPU() *device.Device {
@@ -33,17 +22,11 @@ func largeGPU() *device.Device {
 	for _, k := range []uint32{16, 32} {
 		shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: k, A: dtype.S8, B: dtype.S8, C: dtype.S32, D: dtype.S32})
 	}
-	d := device.New(described{caps: backend.Caps{
-		Code: backend.CodePTX, Arch: 90, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 227 << 10, MaxInvocations: 1024,
-		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes, MaxBinding: 1 << 40,
-	}})
-	d.Speed.Rates = &model.Rates{Rates: api.Rates{
-		Copy: []api.Bandwidth{{Bytes: 1 << 21, PerSecond: 0.55e12}, {Bytes: 1 << 23, PerSecond: 2e12},
-			{Bytes: 1 << 25, PerSecond: 4.9e12}, {Bytes: 1 << 27, PerSecond: 3.7e12}, {Bytes: 1 << 29, PerSecond: 3.9e12}},
-		Cache: 14e12, FMA: 6.5e13, FMA64: 6.4e13,
-		Matrix: map[string]float64{"16×8×32 s8": 1.33e15, "16×8×16 s8": 1e15},
-	}}
-	return d
+	caps := devicetest.H200(backend.CodePTX, shapes...)
+	caps.MaxBinding = 1 << 40
+	rates := devicetest.H200Rates(map[string]float64{"16×8×32 s8": 1.33e15, "16×8×16 s8": 1e15})
+	rates.FMA64 = 6.4e13
+	return devicetest.New(caps, rates)
 }
 
 // alike has rows of 24 entries, every eight in the same columns. The first row has that many more.
