@@ -8,7 +8,6 @@ package model
 
 import (
 	"cmp"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -178,9 +177,6 @@ type Gather struct {
 
 // Version changes with what the fields mean.
 const Version = 3
-
-//go:embed *.json
-var files embed.FS
 
 // embedded are the models that are compiled in, those of all devices of a kind before those of certain ones.
 var embedded = sync.OnceValue(func() []*DeviceModel {
