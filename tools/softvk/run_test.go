@@ -76,8 +76,8 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(text, []byte("#!/bin/sh\necho \"$SPMM_SOFTVK $*\"; exit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	alone := filepath.Join(tmp, "alone")
-	build := exec.Command("go", "build", "-buildmode=pie", "-o", alone, "./adapt")
+	static := filepath.Join(tmp, "static")
+	build := exec.Command("go", "build", "-o", static, "./adapt")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 		{name: "itself again", args: []string{"bash", "-c", `exec /proc/self/exe -c 'readlink /proc/self/exe >/dev/null; echo again'`}, stdout: "again\n"},
 		{name: "another program", args: []string{"bash", "-c", "/bin/sh -c 'echo other'"}, stdout: "other\n"},
 		{name: "a script", args: []string{"--plain", text, "x"}, status: 3, stdout: "plain x\n"},
-		{name: "a program that needs no library", args: []string{alone}, status: 2, stderr: "usage: adapt"},
+		{name: "a static program", args: []string{static}, status: 2, stderr: "usage: adapt"},
 		{name: "a tool of the driver's", args: []string{"vulkaninfo"}},
 		{name: "nothing", status: 2, stderr: "usage: "},
 		{name: "a mode alone", args: []string{"--amd"}, status: 2, stderr: "usage: "},
