@@ -21,8 +21,8 @@
 //
 // AX job, whose vectors, c and b move from tile to tile; DI the row of C, R12 ldc; R9 b, R10 ldb; SI vals, DX cols, CX
 // entries left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if
-// none are; R8 the entry's row of b, R15 lines are streamed to C; R14 how
-// far below DI the row of C is that is prefetched, 0 if none is. Strides are in bytes.
+// none are; R8 the entry's row of b, R15 lines are streamed to C; R14 how far below DI the row of C is that
+// is prefetched, 0 if none is. Strides are in bytes.
 
 #define AHEAD(u) \
 	MOVL (4*u)(DX)(R13*1), R8; \
