@@ -84,8 +84,9 @@ func TestMeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		of := packingsOf(t, a, work.Work{Precision: dtype.F16}, work.LargeSample)
 		for name, d := range devices {
-			choose := chooser(t, d, resolve(t, a, work.Work{Precision: dtype.F16}))
+			choose := of.chooser(t, d)
 			for c, us := range cases {
 				if c.matrix != m || c.backend != name {
 					continue

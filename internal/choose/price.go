@@ -39,7 +39,7 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work,
 	if err != nil {
 		return err
 	}
-	small, err := w.A.SampledTo(min(work.SmallSample, max(leastSample, w.A.NNZ()/shareOfSmall)))
+	small, err := w.A.SampledTo(smallSample(w.A.NNZ()))
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,9 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work,
 	}
 	return refine(ctx, d, pr, slices.Concat(quick, slow), w.A, small)
 }
+
+// smallSample is how many entries of nnz all candidates pack.
+func smallSample(nnz int64) int64 { return min(work.SmallSample, max(leastSample, nnz/shareOfSmall)) }
 
 // quick tells whether next to nothing is to be done to pack a matrix, or to tell what that gives.
 func (c *Candidate) quick() bool { return c.Kernel.Measure != nil || c.Kernel.Name == "csr" }
