@@ -74,8 +74,8 @@ func TestChoice(t *testing.T) {
 		{"8-row vectors", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.02", dtype.F16, 512, "cvse tiledcsr jigsaw"},
 		// 5.71 and 5.68
 		{"16-row vectors", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.F16, 128, "hrpb dense"},
-		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512,
-			"sparse24r"},
+		// 24.8 µs, sparse24r 29.7
+		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512, "dense"},
 		{"few zeros", backend.CodePTX, "gen:uniform,rows=2048,density=0.7", dtype.F16, 512, "dense"},
 		{"half zeros, many columns", backend.CodePTX, "gen:uniform,rows=4096,cols=2048,density=0.5", dtype.F16, 2048,
 			"dense"},
