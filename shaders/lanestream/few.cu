@@ -131,10 +131,10 @@ __device__ __forceinline__ void work(Warp &w, Stream &stream, const u16 *b, cons
 #else
 // load_rows loads a warp's share of the rows of B if `any` says that it has one.
 __device__ __forceinline__ void load_rows(const Rows &rows, const Loader &loader, bool any, const u16 *b,
-                                          const Params &p, u32 lane) {
+                                          const Params &p) {
     launches_before();
     launches_after(); // the next launch may load its A from here on
-    if (any) loader.load(rows, b, p, lane);
+    if (any) loader.load(rows, b, p);
     loaded();
 }
 
@@ -143,8 +143,8 @@ template <int STEPS>
 __device__ __forceinline__ void work(Warp &w, Stream &stream, const Rows &rows, const Loader &loader, const u16 *b,
                                      const Params &p, u32 lane) {
     stream.begin();
-    load_rows(rows, loader, true, b, p, lane);
-    OfRows source(rows, p, loader.split, lane);
+    OfRows source(rows, loader, lane);
+    load_rows(rows, loader, true, b, p);
     w.multiply<STEPS>(stream, source, lane);
 }
 #endif
@@ -180,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     // Behind the barriers: the sums of the remainder, the rows of B.
     u32 sums_at = WARPS * (BUFFER_BYTES + MOST_SLOTS * 8);
     Rows rows(p, rank, shared_address(smem) + sums_at + p.each * SUMS);
-    Loader loader(p, rank, split, number);
+    Loader loader(p, rows, rank, split, number, lane);
     if (warp >= WARPS) {
         gather(index, values, rows, p, first, rank, warp - WARPS, (float *)(smem + sums_at), lane);
     } else if (split < p.splits && group < p.groups) {
@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         else work<1>(w, stream, rows, loader, b, p, lane);
         w.write_sums((float *)(smem + warp * BUFFER_BYTES), lane);
     } else {
-        load_rows(rows, loader, split < p.splits, b, p, lane);
+        load_rows(rows, loader, split < p.splits, b, p);
     }
     __syncthreads();
 #else
@@ -260,7 +260,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     __syncwarp();
     cluster_sync();
     RowEntries entries{index, mask, values, b, &p};
+#ifdef B_LINES
+    LinesOut out({c, bias}, p);
+#else
     Output out{{c, bias}, p};
+#endif
     launches_before();
     u32 share = (items + CLUSTER - 1) / CLUSTER;
     for (u32 i = rank * share + threadIdx.x; i < min(items, rank * share + share);

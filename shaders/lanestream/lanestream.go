@@ -174,18 +174,17 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 
 // arrange joins the arrays of indices.
 func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	arrays := [][]uint32{m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored}
+	index := slices.Concat(m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored)
 	aside := 4 * int64(len(m.Stored)) // bytes that most products do not read
-	if hasMiddles(v, m.Shape()) {
-		words := len(m.StreamPtr) + len(m.SegmentRows) + len(m.RemainderPtr) + len(m.RemainderCol) + len(m.Stored)
-		arrays = append(arrays, make([]uint32, -words&3),
-			middles(m, firstRow(m.Shape(), int(sizesOf(v).warps)/eachOf(v, m.Shape()))), make([]uint32, -m.Rows&3))
+	var work any
+	if s := m.Shape(); hasMiddles(v, s) {
+		work = middlesAt(len(index))
+		index = append(index, middles(m, firstRow(s, int(sizesOf(v).warps)/eachOf(v, s)))...)
 		aside += 4 * int64(m.Rows)
 	}
-	index := slices.Concat(arrays...)
 	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m,
-		Panel: lanestream.GroupRows,
+		Panel: lanestream.GroupRows, Work: work,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),
 			spec.NewArray("mask", m.Mask),

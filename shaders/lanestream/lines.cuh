@@ -11,7 +11,8 @@
 
 // place returns where row k of B lies, in rows. Within a step, rows are in an order in which neither the lanes that
 // write every fourth row nor ldmatrix, which reads 8 neighbouring rows, access a bank twice.
-__device__ __forceinline__ u32 place(u32 k) { return (k & ~31) + ((k / TURNED & 7) ^ (k % TURNED) * 10); }
+__device__ __forceinline__ u32 place(u32 k, u32 j) { return (k & ~31) + ((k / TURNED & 7) ^ j * 10); } // of row k + j
+__device__ __forceinline__ u32 place(u32 k) { return place(k, k % TURNED); }
 
 // Rows is the part of B that the streams of a CTA multiply, from row `from` on.
 struct Rows {
@@ -27,26 +28,26 @@ struct Rows {
 
 // Loader is a warp's share of the rows of its split, which all warps of the split load together.
 struct Loader {
-    static const u32 STEP = 32 * TURNED, AHEAD = 3; // rows of the warp at once; how many steps are in flight
-    u32 split, part, parts; // the warp's share, of how many
+    static const u32 STEP = 32 * TURNED; // rows of a warp at once
+    u32 barrier, parts; // of the split; how many warps share it
+    u32 first, next, last; // rows: the split's first; the first that the lane loads; the split's end
 
-    __device__ __forceinline__ Loader(const Params &p, u32 rank, u32 split, u32 number) : split(split) {
-        u32 first = max(split * p.each, rank * WARPS);
-        part = number - first, parts = min((split + 1) * p.each, (rank + 1) * WARPS) - first;
+    // What needs no B is computed here, before the warp waits for B: the asm keeps it here.
+    __device__ __forceinline__ Loader(const Params &p, const Rows &rows, u32 rank, u32 split, u32 number, u32 lane)
+        : barrier(FIRST_BARRIER + split - rows.split), first(Rows::first(p, split)), last(Rows::first(p, split + 1)) {
+        u32 from = max(split * p.each, rank * WARPS);
+        parts = min((split + 1) * p.each, (rank + 1) * WARPS) - from, next = first + (number - from) * STEP + lane * TURNED;
+        asm volatile("" : "+r"(first), "+r"(next), "+r"(last));
     }
     // load loads the share and waits for that of the split's other warps; all lanes call it. Rows past B's last and
     // columns past its last are zeros.
-    __device__ __forceinline__ void load(const Rows &rows, const u16 *b, const Params &p, u32 lane) const {
-        u32 last = Rows::first(p, split + 1);
-        for (u32 k = Rows::first(p, split) + part * STEP; k < last; k += AHEAD * parts * STEP) {
-            uint2 x[AHEAD][COLS];
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++) read(x[i], b, p, k + i * parts * STEP + lane * TURNED);
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++)
-                if (u32 of = k + i * parts * STEP + lane * TURNED; of < last) write(rows, x[i], of);
+    __device__ __forceinline__ void load(const Rows &rows, const u16 *b, const Params &p) const {
+        for (u32 k = next; k < last; k += parts * STEP) {
+            uint2 x[COLS];
+            read(x, b + k, p.ldb, p.n, (int)(p.cols - k));
+            write(rows, x, k);
         }
-        if (parts > 1) barrier_sync(FIRST_BARRIER + split - rows.split, 32 * parts);
+        if (parts > 1) barrier_sync(barrier, 32 * parts);
         else __syncwarp();
     }
 
@@ -56,13 +57,12 @@ struct Loader {
     static __device__ __forceinline__ void barrier_sync(u32 number, u32 threads) {
         asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
     }
-    // read reads rows k to k + 3 of each column, two to a word.
-    static __device__ __forceinline__ void read(uint2 (&x)[COLS], const u16 *b, const Params &p, u32 k) {
-        int in = (int)(p.cols - k); // rows that B has
+    // read reads four rows of each column, two to a word; B has `in` of them.
+    static __device__ __forceinline__ void read(uint2 (&x)[COLS], const u16 *b, u32 ldb, u32 n, int in) {
 #pragma unroll
-        for (int t = 0; t < COLS; t++) {
+        for (int t = 0; t < COLS; t++, b += ldb) {
             x[t] = make_uint2(0, 0);
-            if (t < p.n && in > 0) x[t] = global_words(b + (u64)t * p.ldb + k);
+            if (t < n && in > 0) x[t] = global_words(b);
         }
         if (in > 0 && in < TURNED)
 #pragma unroll
@@ -86,7 +86,7 @@ struct Loader {
                 u32 lo = j / 2 ? x[2 * t].y : x[2 * t].x, hi = j / 2 ? x[2 * t + 1].y : x[2 * t + 1].x;
                 y[t] = __byte_perm(lo, hi, j % 2 ? 0x7632 : 0x5410);
             }
-            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(rows.at + (place(k + j) - rows.from) * B_ROW),
+            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(rows.at + (place(k, j) - rows.from) * B_ROW),
                          "r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3])
                          : "memory");
         }
@@ -101,8 +101,8 @@ __device__ __forceinline__ void loaded() { asm volatile("barrier.arrive 1, %0;" 
 struct OfRows {
     u32 row; // the address of the lane's row of the current segment
 
-    __device__ __forceinline__ OfRows(const Rows &rows, const Params &p, u32 split, u32 lane)
-        : row(rows.at + (Rows::first(p, split) - rows.from + place(lane)) * B_ROW) {}
+    __device__ __forceinline__ OfRows(const Rows &rows, const Loader &loader, u32 lane)
+        : row(rows.at + (loader.first - rows.from + place(lane)) * B_ROW) {}
     __device__ __forceinline__ void begin(u32) const {}
     __device__ __forceinline__ void wait() const {}
     template <int STEPS> __device__ __forceinline__ u32 at(u32) const { return row; }
@@ -215,6 +215,25 @@ struct Gathered {
             }
             *(float2 *)(sums + (lane / TEAM + i * BETWEEN) * PITCH + 4 * odd + 2 * upper) = make_float2(z[0], z[1]);
         }
+    }
+};
+// LinesOut is EitherOut whose most frequent case, a column-major C of 16-bit elements that is not read, is inline.
+struct LinesOut : EitherOut<Params> {
+    bool plain;
+
+    __device__ __forceinline__ LinesOut(Dest to, const Params &p)
+        : EitherOut<Params>{to, p}, plain(by_columns_c(p.store) && store_type(p.store) != F32 && p.beta == 0 &&
+                                          !has_epilogue(p.store)) {}
+    template <class F> __device__ __forceinline__ void store(u32 row, u32 col, float4 x, F recompute) const {
+        u32 top = max(max(__float_as_uint(x.x) & 0x7fffffff, __float_as_uint(x.y) & 0x7fffffff),
+                      max(__float_as_uint(x.z) & 0x7fffffff, __float_as_uint(x.w) & 0x7fffffff));
+        if (!plain || top >= 0x7f800000) return EitherOut<Params>::store(row, col, x, recompute);
+        u32 lo = narrow(p.alpha * x.x, p.alpha * x.y, store_type(p.store)),
+            hi = narrow(p.alpha * x.z, p.alpha * x.w, store_type(p.store)), y[4] = {lo, lo >> 16, hi, hi >> 16};
+        u16 *at = (u16 *)to.c + (u64)col * p.ldc + row;
+#pragma unroll
+        for (int i = 0; i < 4; i++, at += p.ldc)
+            if (row < p.rows && col + i < p.n) *at = (u16)y[i];
     }
 };
 static_assert(COLS == 8 && PAIRS && CLUSTER == 2, "what lines are written for");

@@ -22,12 +22,8 @@ func (m machine) lines(t dtype.Type, staged bool) *spec.Variant {
 	v.Name = fmt.Sprintf("cuda_%spairs_n%d_lines_%v", map[bool]string{false: "few_"}[staged], lineCols, t)
 	v.Lines, v.Unit.Blob = true, v.Name+".ptx"
 	for i, c := range v.Consts {
-		switch {
-		case c.Name == "BUFFER_BYTES": // the launch says how many
+		if c.Name == "BUFFER_BYTES" { // the launch says how many
 			v.Consts[i] = spec.Define("B_LINES", 1)
-		case c.Name == "REMAINDER_WARPS" && staged: // whose warps have many rows
-			v.Consts[i].Value = 8
-			v.Local[0] += 32 * (8 - c.Value)
 		}
 	}
 	s := sizesOf(v)
@@ -73,7 +69,7 @@ func inLines(v *spec.Variant, e *spec.Packed, p spec.Problem) params {
 	s := shapeOf(e)
 	x := paramsOf(s, p)
 	x.each, x.width = uint32(eachOf(v, s)), uint32(linesRing(v, s))
-	x.maskLayout = uint32(len(e.Arrays[0].Data)/4 - (e.Rows+3)&^3) // the middles are the last of the array index
+	x.maskLayout = uint32(e.Work.(middlesAt))
 	return x
 }
 
@@ -82,9 +78,11 @@ func hasMiddles(v *spec.Variant, s lanestream.Shape) bool {
 	return v.Code == backend.CodePTX && v.Quant == dtype.Invalid && s.Layout == lanestream.Pairs && sizesOf(v).cluster == 2
 }
 
-// middles are the last of the array index. They begin and end at multiples of 16 bytes, as the array does. For each row
-// they have its first entry of the COO remainder in column `from` or behind, the first whose row of B the second CTA of
-// a cluster has.
+// middlesAt is where the middles begin in the array index, in words; Packed.Work has it.
+type middlesAt uint32
+
+// middles has for each row its first entry of the COO remainder in column `from` or behind, the first whose row of B the
+// second CTA of a cluster has.
 func middles[T formats.Value](m *lanestream.Matrix[T], from int) []uint32 {
 	at := make([]uint32, m.Rows)
 	for i := range at {
