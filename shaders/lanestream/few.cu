@@ -4,8 +4,8 @@
 // streams, which have few rows of B in common. Partial sums are added in two steps, within each CTA and then over the
 // cluster.
 // Data movement: each warp loads its own rows of B by cp.async, together with the segment of the stream that they
-// multiply. REMAINDER_WARPS warps add the COO remainder meanwhile. With B_LINES, B is column-major, and each CTA holds
-// the part of it that its streams multiply in shared memory.
+// multiply. REMAINDER_WARPS warps add the COO remainder meanwhile. With B_LINES, B is column-major, and each CTA
+// transposes the part of it that its streams multiply into shared memory.
 // Bound by: the bytes of A, and latency.
 // Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), BUFFER_BYTES, PAIRS, REMAINDER_WARPS.
 

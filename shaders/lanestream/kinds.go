@@ -23,7 +23,7 @@ var (
 	}
 	linesKind = &spec.Kind{
 		Name:    "few-tokens",
-		Summary: "as few-rows; B is column-major, and each workgroup holds the part that its streams multiply in shared memory",
+		Summary: "as few-rows; B is column-major, and each workgroup transposes the part that its streams multiply into shared memory",
 		When:    "X·Wᵀ with 2 to 8 tokens and a density of W of at most about 20 %, on compute capability 9.0.",
 	}
 	prefillKind = &spec.Kind{
