@@ -53,6 +53,7 @@ func cudaVariants() []*spec.Variant {
 				for _, n := range widths {
 					vs = append(vs, fewRows.few(t, lanestream.Places, n), fewRows.few(t, lanestream.Pairs, n))
 				}
+				vs = append(vs, m.lines(t, true), fewRows.lines(t, false))
 				for _, of := range tiles {
 					vs = append(vs, m.prefill(t, of))
 				}
@@ -193,7 +194,10 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	if x := suitsFilled(v, s, p); x != nil {
 		return x
 	}
-	if v.Kind == fewKind {
+	if x := linesFor(v, s, p); x != nil {
+		return x
+	}
+	if isFew(v) {
 		return fewFor(v, p)
 	}
 	if x := inStaged(v, s, p.N); x != nil {

@@ -4,16 +4,23 @@
 // streams, which have few rows of B in common. Partial sums are added in two steps, within each CTA and then over the
 // cluster.
 // Data movement: each warp loads its own rows of B by cp.async, together with the segment of the stream that they
-// multiply. REMAINDER_WARPS warps add the COO remainder meanwhile.
+// multiply. REMAINDER_WARPS warps add the COO remainder meanwhile. With B_LINES, B is column-major, and each CTA
+// transposes the part of it that its streams multiply into shared memory.
 // Bound by: the bytes of A, and latency.
 // Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), BUFFER_BYTES, PAIRS, REMAINDER_WARPS.
 
 // first_segment in 32 bits: there are fewer than 2^26 segments, and at most 32 splits.
 #define FIRST_SEGMENT(p, split) ((p).segments * (split) / (p).splits)
+#define THREADS (32 * (WARPS + REMAINDER_WARPS))
+#ifdef B_LINES
+#define BUFFER_BYTES (p.width) // what B leaves
+#include "lines.cuh"
+#endif
 #include "pairs.cuh"
 #include "remainder.cuh"
 #include "warp.cuh"
 
+#ifndef B_LINES
 #define B_ROW (COLS * 2) // bytes of a row of B in shared memory
 #define CHUNKS(STEPS) ((STEPS)*STEP_COLS * TILES / 32) // chunks of 8 columns that a lane loads for a segment
 
@@ -121,13 +128,34 @@ __device__ __forceinline__ void work(Warp &w, Stream &stream, const u16 *b, cons
     w.multiply<STEPS>(stream, own, lane);
 }
 
+#else
+// load_rows loads a warp's share of the rows of B if `any` says that it has one.
+__device__ __forceinline__ void load_rows(const Rows &rows, const Loader &loader, bool any, const u16 *b,
+                                          const Params &p) {
+    launches_before();
+    launches_after(); // the next launch may load its A from here on
+    if (any) loader.load(rows, b, p);
+    loaded();
+}
+
+// work multiplies one stream, in segments of STEPS steps.
+template <int STEPS>
+__device__ __forceinline__ void work(Warp &w, Stream &stream, const Rows &rows, const Loader &loader, const u16 *b,
+                                     const Params &p, u32 lane) {
+    stream.begin();
+    OfRows source(rows, loader, lane);
+    load_rows(rows, loader, true, b, p);
+    w.multiply<STEPS>(stream, source, lane);
+}
+#endif
+
 // first_of returns the first stream of a group in a CTA of the cluster.
 __device__ __forceinline__ u32 first_of(u32 group, u32 block, u32 each) {
     u32 skip = max(block * WARPS, group) - group;
     return group + (skip + each - 1) / each * each;
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values,
           const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           const __grid_constant__ Params p) {
@@ -139,11 +167,34 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
     u32 buffer = shared_address(smem) + warp * BUFFER_BYTES,
         barriers = shared_address(smem) + WARPS * BUFFER_BYTES + warp * MOST_SLOTS * 8;
     if (warp < WARPS && lane < MOST_SLOTS) {
+#ifdef B_LINES
+        barrier_init(barriers + 8 * lane, 1);
+#else
         barrier_init(barriers + 8 * lane, 33); // 32 lanes arrive for B, and one for A
+#endif
         barrier_fence();
     }
     __syncwarp();
     Index index(index_, p);
+#ifdef B_LINES
+    // Behind the barriers: the sums of the remainder, the rows of B.
+    u32 sums_at = WARPS * (BUFFER_BYTES + MOST_SLOTS * 8);
+    Rows rows(p, rank, shared_address(smem) + sums_at + p.each * SUMS);
+    Loader loader(p, rows, rank, split, number, lane);
+    if (warp >= WARPS) {
+        gather(index, values, rows, p, first, rank, warp - WARPS, (float *)(smem + sums_at), lane);
+    } else if (split < p.splits && group < p.groups) {
+        Warp w;
+        Stream stream(index, mask, values, p, group, split, buffer, barriers);
+        if (p.steps == 4) work<4>(w, stream, rows, loader, b, p, lane);
+        else if (p.steps == 2) work<2>(w, stream, rows, loader, b, p, lane);
+        else work<1>(w, stream, rows, loader, b, p, lane);
+        w.write_sums((float *)(smem + warp * BUFFER_BYTES), lane);
+    } else {
+        load_rows(rows, loader, split < p.splits, b, p);
+    }
+    __syncthreads();
+#else
     // Remainder warps add the remainder meanwhile, if they can hold the sums of all rows.
     bool concurrent = CLUSTER * REMAINDER_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
     Units units(p.each);
@@ -185,10 +236,11 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
 #else
     __syncthreads();
 #endif
+#endif
     // First the CTA's partial sums of each group are added to the first of them, then those of the cluster's CTAs.
     const u32 quads = GROUP_ROWS * (COLS / 4);
     u32 items = p.each * quads, streams = p.splits * p.each, end = min(streams, rank * WARPS + WARPS);
-    for (u32 i = threadIdx.x; i < items; i += 32 * (WARPS + REMAINDER_WARPS)) {
+    for (u32 i = threadIdx.x; i < items; i += THREADS) {
         u32 at = (i % quads / (COLS / 4) * PITCH + i % (COLS / 4) * 4) * 4, q = first_of(i / quads, rank, p.each);
         if (q + p.each >= end) continue;
         float4 *to = (float4 *)(smem + q % WARPS * BUFFER_BYTES + at), x = *to;
@@ -208,11 +260,15 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
     __syncwarp();
     cluster_sync();
     RowEntries entries{index, mask, values, b, &p};
+#ifdef B_LINES
+    LinesOut out({c, bias}, p);
+#else
     Output out{{c, bias}, p};
+#endif
     launches_before();
     u32 share = (items + CLUSTER - 1) / CLUSTER;
     for (u32 i = rank * share + threadIdx.x; i < min(items, rank * share + share);
-         i += 32 * (WARPS + REMAINDER_WARPS)) {
+         i += THREADS) {
         Quad q(i);
         u32 of = q.of, r = q.r, at = q.at, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows && !Quad::ROWS) break;
@@ -227,12 +283,21 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REMAINDER_WARPS), 1) 
         }
 #pragma unroll
         for (int k = 0; k < CLUSTER; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+#ifdef B_LINES
+        float4 z[CLUSTER];
+#pragma unroll
+        for (int k = 0; k < CLUSTER; k++)
+            z[k] = cluster_load4(shared_address(smem) + sums_at + ((of * GROUP_ROWS + r) * PITCH + at) * 4, k);
+#pragma unroll
+        for (int k = 0; k < CLUSTER; k++) x.x += z[k].x, x.y += z[k].y, x.z += z[k].z, x.w += z[k].w;
+#else
         for (u32 k = 0; concurrent && k < units.shares; k++) {
             u32 unit = units.number(of * GROUP_ROWS + r, k), from = remainder_sums(unit % max(REMAINDER_WARPS, 1)) +
                                                                     (units.line(of * GROUP_ROWS + r) * PITCH + at) * 4;
             float4 z = cluster_load4(shared_address(smem) + from, unit / max(REMAINDER_WARPS, 1));
             x.x += z.x, x.y += z.y, x.z += z.z, x.w += z.w;
         }
+#endif
         out.store(row, col + at, x, entries);
     }
     __syncwarp();

@@ -4,6 +4,7 @@ package lanestream
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/lanestream"
@@ -43,23 +44,26 @@ func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
 	return s.sized(v, fewKind)
 }
 
-// fitsFew reports whether the stage buffers of few.cu have room for a matrix's segments, their masks and their rows of
-// B, for each number of columns.
-func fitsFew(s lanestream.Shape) bool {
+// fitsFew reports whether a stage buffer of few.cu, `ring` bytes, has room for a matrix's segments, their masks and
+// their rows of `cols` columns of B.
+func fitsFew(s lanestream.Shape, ring, cols int) bool {
 	mask := (2 + s.Layout) * s.SegmentSteps
-	segment := s.RingRows/(s.Window+1) - mask       // rows of values
-	room := int(fewRows.ring)/128 - (15 + s.Layout) // without the rows that are repeated
-	for _, cols := range widths {
-		masks := s.Window + 1
-		if cols == 32 || s.Layout == lanestream.Pairs { // LATE in warp.cuh
-			masks = 2
-		}
-		if (s.Window+1)*segment+masks*(mask+s.SegmentSteps*int(cols)/2) > room {
-			return false
-		}
+	segment := s.RingRows/(s.Window+1) - mask // rows of values
+	room := ring/128 - (15 + s.Layout)        // without the rows that are repeated
+	masks := s.Window + 1
+	if cols == 32 || s.Layout == lanestream.Pairs { // LATE in warp.cuh
+		masks = 2
 	}
-	return true
+	return (s.Window+1)*segment+masks*(mask+s.SegmentSteps*cols/2) <= room
 }
+
+// fitsWidths is fitsFew for each number of columns.
+func fitsWidths(s lanestream.Shape) bool {
+	return !slices.ContainsFunc(widths, func(cols uint32) bool { return !fitsFew(s, int(fewRows.ring), int(cols)) })
+}
+
+// isFew reports whether a variant takes the packing of few.cu.
+func isFew(v *spec.Variant) bool { return v.Kind == fewKind || v.Kind == linesKind && !staged(v) }
 
 // fewSegments sets the options with which a matrix of a density is packed for few.cu. It keeps those that are set.
 func fewSegments(o *lanestream.Options, density float64) {

@@ -21,6 +21,11 @@ var (
 		Summary: "as streams, with split-K: a row panel is divided among many warps of a cluster, whose partial sums are added",
 		When:    "Up to 32 columns and few rows on compute capability 9.0.",
 	}
+	linesKind = &spec.Kind{
+		Name:    "few-tokens",
+		Summary: "as few-rows; B is column-major, and each workgroup transposes the part that its streams multiply into shared memory",
+		When:    "X·Wᵀ with 2 to 8 tokens and a density of W of at most about 20 %, on compute capability 9.0.",
+	}
 	prefillKind = &spec.Kind{
 		Name:    "prefill",
 		Summary: "warpgroup MMA; A is expanded from the streams into registers; B comes by TMA, multicast in a cluster of two CTAs",

@@ -144,6 +144,8 @@ struct Entries {
     __device__ __forceinline__ void add(Special &s, u16 value, u64 k, u32 col) const {
 #ifdef B_VECTOR
         s.add(widen_lo<ELEM>(value), widen_lo<ELEM>(b[k]));
+#elif defined(B_LINES)
+        s.add(widen_lo<ELEM>(value), widen_lo<ELEM>(b[(u64)col * p->ldb + k]));
 #else
         s.add(widen_lo<ELEM>(value), widen_lo<ELEM>(b[k * p->ldb + col]));
 #endif

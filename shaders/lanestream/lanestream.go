@@ -78,8 +78,8 @@ type params struct {
 	window        uint32 // segments of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
-	width         uint32 // of the grid in x; filled.cu: panel_number
-	maskLayout    uint32 // lanestream.Places or Pairs (in GLSL and WGSL "layout" is a keyword)
+	width         uint32 // of the grid in x; filled.cu: panel_number; few.cu with B_LINES: stage buffer, in bytes
+	maskLayout    uint32 // lanestream.Places or Pairs (in GLSL and WGSL "layout" is a keyword); few.cu with B_LINES: middles
 }
 
 // pack encodes a matrix with as many streams for each group as keep the device's warps busy.
@@ -122,7 +122,7 @@ func options(v *spec.Variant) lanestream.Options {
 }
 
 func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.Options) (*spec.Packed, error) {
-	if v.Kind == fewKind {
+	if isFew(v) {
 		fewSegments(&o, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
 	}
 	m, err := lanestream.Encode(a, o)
@@ -163,7 +163,7 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 	if rows, most := m.RingRows(), stagedRows(m.Layout); staged(v) && rows > most {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose segments need a ring of %d rows, not %d", v.Name, most, rows)
 	}
-	if v.Kind == fewKind && !fitsFew(m.Shape()) {
+	if isFew(v) && !fitsWidths(m.Shape()) {
 		return nil, fmt.Errorf("kernel lanestream/%s has no room for segments of %d steps in a window of %d with %d rows of values and masks", v.Name, m.SegmentSteps, m.Window, m.RingRows())
 	}
 	if want := splitsFor(m.Rows, v); sizesOf(v).ring > 0 && m.Splits != want {
@@ -174,22 +174,25 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 
 // arrange joins the arrays of indices.
 func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	n := len(m.StreamPtr) + len(m.SegmentRows) + len(m.RemainderPtr) + len(m.RemainderCol) + len(m.Stored)
-	index := make([]uint32, 0, n+4)
-	for _, x := range [][]uint32{m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored} {
-		index = append(index, x...)
+	index := slices.Concat(m.StreamPtr, m.SegmentRows, m.RemainderPtr, m.RemainderCol, m.Stored)
+	aside := 4 * int64(len(m.Stored)) // bytes that most products do not read
+	var work any
+	if s := m.Shape(); hasMiddles(v, s) {
+		work = middlesAt(len(index))
+		index = append(index, middles(m, firstRow(s, int(sizesOf(v).warps)/eachOf(v, s)))...)
+		aside += 4 * int64(m.Rows)
 	}
 	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m,
-		Panel: lanestream.GroupRows,
+		Panel: lanestream.GroupRows, Work: work,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),
 			spec.NewArray("mask", m.Mask),
 			spec.NewArray("values", m.Values),
 		},
 	}
-	e.Stats.StoredBytes -= 4 * int64(len(m.Stored)) // read only where B is not finite
-	e.Stats.Staged = true                           // the warps of a group read the same rows of B at the same time
+	e.Stats.StoredBytes -= aside // Stored is read only where B is not finite, middles only where B is column-major
+	e.Stats.Staged = true        // the warps of a group read the same rows of B at the same time
 	return e, nil
 }
 
@@ -208,8 +211,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	case v.Kind == filledKind:
 		return launchFilled(v, s, p)
 	}
-	x := sizesOf(v)
-	each := max(1, x.atOnce()/s.Splits)
+	x, each := sizesOf(v), eachOf(v, s)
 	blocks, across := spec.Ceil(s.Groups, each)*int(x.cluster), spec.Ceil(p.N, v.Tile.Cols)
 	if n := int(x.groups); n > 0 { // wide.comp numbers its workgroups itself: those of the same rows are neighbours
 		blocks, across = spec.Ceil(s.Groups, n)*across, 1
@@ -218,8 +220,15 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
-	return pass(v, s, p, groups, each), nil
+	l := pass(v, s, p, groups, each)
+	if v.Kind == linesKind {
+		l.Passes[0].Params = spec.Block(inLines(v, e, p))
+	}
+	return l, nil
 }
+
+// eachOf returns how many groups of rows a cluster has.
+func eachOf(v *spec.Variant, s lanestream.Shape) int { return max(1, sizesOf(v).atOnce()/s.Splits) }
 
 // takes refuses a matrix that was packed for another kernel, for example with segments that the variant has no room
 // for.
@@ -228,6 +237,8 @@ func takes(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	f, twins := e.Format.(*twinned)
 	fits := twins == (x.twins != twinKind{}) && (!twins || x.twins == f.kind)
 	switch {
+	case v.Kind == linesKind:
+		fits = linesFor(v, s, p) == v
 	case v.Kind == stagedKind:
 		fits = slices.ContainsFunc(stagedKernels, func(k stagedKernel) bool {
 			return int(k.cols) == v.Tile.Cols && k.pairs == x.layout && int(k.pairs) == s.Layout && k.fits(s)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -122,10 +123,10 @@ func fewColumns() []shadertest.Case {
 		shadertest.Case{Name: "inexact", Pattern: shadertest.Scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Real: true})
 }
 
-// TestColumns: the forms for a column-major C, and for a B of one column.
+// TestColumns: the forms for a column-major C, and for a B of one column or, in kernels for it, of few columns.
 func TestColumns(t *testing.T) {
 	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if !v.ColumnsOfC {
+		if !v.ColumnsOfC && !v.Lines {
 			return
 		}
 		for _, q := range shadertest.InOrders(v, fewColumns()) {
@@ -133,7 +134,7 @@ func TestColumns(t *testing.T) {
 				t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, out) })
 			}
 		}
-		for _, n := range []int{1, 9} {
+		for _, n := range []int{1, 3, 8, 9} {
 			x := shadertest.NonFinite()
 			x.N, x.Col = n, true
 			t.Run(fmt.Sprintf("not finite, %d columns", n), func(t *testing.T) { x.Run(t, dev, lanestream.Format, v, out) })
@@ -168,6 +169,70 @@ func TestColumnsTaken(t *testing.T) {
 	}
 	if taken == 0 {
 		t.Error("no variant takes a column-major C")
+	}
+}
+
+// TestLines: a column-major B of 2 to 8 columns is read as it lies where the kernel has room for its rows.
+func TestLines(t *testing.T) {
+	caps := backend.Caps{Code: backend.CodePTX, Arch: 90}
+	for _, q := range []struct {
+		packed     string
+		rows, k, n int
+		density    float64
+		taken      bool
+	}{
+		{"few_pairs_n8", 255, 4096, 8, 0.1, true},
+		{"few_pairs_n8", 256, 4096, 2, 0.2, true},
+		{"few_pairs_n8", 256, 14336, 8, 0.1, true},
+		{"few_pairs_n8", 256, 1 << 15, 8, 0.05, false},
+		{"few_pairs_n8", 256, 1 << 15, 2, 0.05, false},
+		{"few_pairs_n8", 256, 4096, 9, 0.1, false},
+		{"few_pairs_n8", 256, 4096, 1, 0.1, false},
+		{"few_n8", 256, 4096, 8, 0.3, false},
+		{"pairs_n8", 512, 8192, 8, 0.1, true},
+		{"pairs_n8", 512, 8192, 4, 0.2, true},
+		{"pairs_n8", 512, 1 << 15, 8, 0.05, false},
+	} {
+		k := lanestream.Format
+		v := k.Variants[slices.IndexFunc(k.Variants, func(v *spec.Variant) bool {
+			return v.Name == "cuda_"+q.packed+"_f16"
+		})]
+		a := shadertest.Ones[half.F16](shadertest.Scattered(q.rows, q.k, q.density), q.k)
+		e, err := k.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Problem{M: q.rows, K: q.k, N: q.n, LDB: q.k, LDC: q.rows, BCol: true, CCol: true, Out: dtype.F16,
+			Alpha: 1, Caps: caps}
+		runs := k.Runs(v, e, p)
+		if runs.Lines != q.taken {
+			t.Errorf("%s, %d×%d, %d columns: %s multiplies", q.packed, q.rows, q.k, q.n, runs.Name)
+		}
+		if !q.taken {
+			continue
+		}
+		resident := *e // the arrays are on the device
+		resident.Arrays = nil
+		l, err := k.Launch(runs, &resident, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := e.Format.(*format.Matrix[half.F16])
+		at := 4 * int(shadertest.Param(k.Program, l.Passes[0], "masklayout"))
+		middles := unsafe.Slice((*uint32)(unsafe.Pointer(&e.Arrays[0].Data[at])), q.rows)
+		for i, middle := range middles {
+			begin, end := m.RemainderPtr[i], m.RemainderPtr[i+1]
+			if middle < begin || middle > end || middle > begin && m.RemainderCol[middle-1] >= uint32(q.k/2) ||
+				middle < end && m.RemainderCol[middle] < uint32(q.k/2) {
+				t.Fatalf("%s, %d×%d: row %d has entries %d to %d and middle %d", q.packed, q.rows, q.k, i, begin, end, middle)
+			}
+		}
+		if p.BCol, p.LDB = false, 8; !k.Runs(runs, e, p).TakesOrders(q.n, false, true) {
+			t.Errorf("%s: a row-major B is not taken", q.packed)
+		}
+		if _, err := k.Launch(runs, e, p); err == nil {
+			t.Errorf("%s launches a row-major B as lines", q.packed)
+		}
 	}
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "../include/launches.cuh"
 #include "lanestream.cuh"
-#ifdef B_VECTOR
+#if defined(B_VECTOR) || defined(B_LINES)
 #define C_COLUMNS
 #endif
 #ifdef C_COLUMNS

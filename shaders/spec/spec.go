@@ -140,6 +140,9 @@ type Variant struct {
 	// Vector is the form that launches with a column-major B of one column take; C may have either order. nil: there is
 	// none, or the variant takes any order.
 	Vector *Variant
+	// Lines says that it takes a column-major B of at most Tile.Cols columns, in place of a row-major one. C may have
+	// either order.
+	Lines bool
 	// ColumnsOfC says that C may be column-major where B is row-major. IntoColumns, if not nil, is the form that such
 	// launches take.
 	ColumnsOfC  bool
@@ -173,7 +176,7 @@ func (v *Variant) TakesOrders(n int, bCol, cCol bool) bool {
 	case v.AnyOrder || !bCol && !cCol:
 		return true
 	case bCol:
-		return v.Vector != nil && n == 1
+		return v.Vector != nil && n == 1 || v.Lines && n <= v.Tile.Cols
 	}
 	return v.ColumnsOfC
 }
