@@ -23,7 +23,7 @@ type packings struct {
 	all    []*packing
 }
 
-// packing is what packing the sample for a candidate gave.
+// packing holds the outcome of packing the sample for a candidate.
 type packing struct {
 	of    *Candidate
 	data  *spec.Packed
