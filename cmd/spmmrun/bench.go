@@ -78,8 +78,8 @@ for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.
 such as a plan for other columns, quantised, or products that do not overlap, and target times, which the report shows
 next to the measured ones. Flags and MATRIX replace its lists. In lists of formats, "packings" stands for each packing
 that the device has a kernel for, "near" for those that are predicted to take at most twice as long as the fastest,
-"rivals" for at most four times, and FORMAT/VARIANT for one. Specs are in bench/specs; docs/bench.md says how to write
-one.
+"rivals" for at most four times, FORMAT/VARIANT for one, and "tuned" for the one that run --tune takes. Specs are in
+bench/specs; docs/bench.md says how to write one.
 
 --compare reports for each case that OLD.json also has how much slower or faster it became. A case counts as slower if
 the medians differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.

@@ -19,6 +19,7 @@ type benchChoice struct {
 	benchJob
 	count, products int
 	drawn           uint64
+	tuned           bool
 }
 
 func newBenchChoice(unfinished *temporaries) *cobra.Command {
@@ -34,6 +35,9 @@ each kernel that is predicted to take at most four times as long as the fastest.
 whose slots would be nearly all empty. It prints auto's time over the fastest kernel's, as geometric mean and at worst,
 and the ten worst with the predicted times that led to them. Set SPMM_CACHE to an empty folder, so that auto predicts
 and does not remember.
+
+With --tune, auto measures the kernels that are predicted to take at most three times as long as the fastest, as run
+does with that flag, and takes the fastest of them.
 
 --products K draws K of all products, by --seed, and measures those of a matrix in a row. An interrupt prints what is
 known by then. --save keeps all times, from which spmmrun bench fit makes a device model.` + taskCodes,
@@ -52,6 +56,7 @@ known by then. --save keeps all times, from which spmmrun bench fit makes a devi
 	addCount(c, &j.count, "matrices", "", 200, 1, "matrices, of the kinds in turn")
 	addCount(c, &j.products, "products", "", 0, 0, "products to draw of all; 0: all")
 	f.Uint64Var(&j.drawn, "seed", 1, "of the matrices and of what is drawn")
+	f.BoolVar(&j.tuned, "tune", false, "auto measures before it chooses")
 	j.benchTurns.add(c)
 	j.limit = 100 * time.Millisecond
 	f.Lookup("limit").DefValue = j.limit.String()
@@ -69,7 +74,7 @@ func (j *benchChoice) run(ctx context.Context, stdout io.Writer, p *progress) er
 		return err
 	}
 	of := s.Products[0]
-	s.Products = benchmark.ChoiceProducts(of, j.products, j.drawn)
+	s.Products = benchmark.ChoiceProducts(of, j.tuned, j.products, j.drawn)
 	s.Facts = true
 	verifySample(s, sampleProducts/50) // wrong answers are for conform to find
 	if err := j.begin(); err != nil {

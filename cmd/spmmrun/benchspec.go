@@ -182,7 +182,7 @@ func formatOf(word string) (string, error) {
 	format, _, one := strings.Cut(word, "/")
 	valid := append([]string{"auto"}, spmm.Formats()...)
 	if !one {
-		valid = append(valid, benchmark.Packings, benchmark.Near, benchmark.Rivals)
+		valid = append(valid, benchmark.Tuned, benchmark.Packings, benchmark.Near, benchmark.Rivals)
 	}
 	_, err := oneOf(valid...)(format)
 	return word, err

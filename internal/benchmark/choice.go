@@ -89,10 +89,13 @@ func ChoiceMatrices(count int, seed uint64) []string {
 	return all
 }
 
-// ChoiceProducts are products, each by itself, with auto and its rivals; of more than `most` that many, drawn by the
-// seed, unless it is 0.
-func ChoiceProducts(of Products, most int, seed uint64) []Products {
+// ChoiceProducts are products, each by itself, with auto, or Tuned, and its rivals; of more than `most` that many,
+// drawn by the seed, unless it is 0.
+func ChoiceProducts(of Products, tuned bool, most int, seed uint64) []Products {
 	of.Formats, of.Modes, of.Ways = []string{"auto", Rivals}, []string{Fast}, []Way{{}}
+	if tuned {
+		of.Formats[0] = Tuned
+	}
 	var all []Products
 	for _, m := range of.Matrices {
 		for _, n := range of.Columns {
@@ -146,7 +149,7 @@ func NewChoices(r *Report) Choices {
 	rivals := map[Case][]*Result{}
 	without := func(c Case) Case { c.Format = ""; return c }
 	for i := range r.Results {
-		if x := &r.Results[i]; x.Measured() && x.Format != "auto" {
+		if x := &r.Results[i]; x.Measured() && !chosen(x) {
 			rivals[without(x.Case)] = append(rivals[without(x.Case)], x)
 		}
 	}
@@ -155,7 +158,7 @@ func NewChoices(r *Report) Choices {
 	for i := range r.Results {
 		x := &r.Results[i]
 		of := rivals[without(x.Case)]
-		if x.Format != "auto" || !x.Measured() || len(of) == 0 {
+		if !chosen(x) || !x.Measured() || len(of) == 0 {
 			continue
 		}
 		c := newChoice(x, of)
@@ -169,6 +172,9 @@ func NewChoices(r *Report) Choices {
 	slices.SortStableFunc(out.All, func(x, y Choice) int { return cmp.Compare(y.Over, x.Over) })
 	return out
 }
+
+// chosen tells whether auto took the kernel.
+func chosen(x *Result) bool { return x.Format == "auto" || x.Format == Tuned }
 
 // newChoice compares what auto took with its rivals.
 func newChoice(x *Result, rivals []*Result) Choice {

@@ -43,10 +43,13 @@ func TestChoiceProducts(t *testing.T) {
 		Matrices: []string{"a", "b"}, Columns: []int{1, 2, 3}, Backends: []string{"cpu"},
 		Precisions: []dtype.Type{dtype.F32, dtype.F16},
 	}
-	if all := ChoiceProducts(of, 0, 1); len(all) != 12 {
+	if all := ChoiceProducts(of, false, 0, 1); len(all) != 12 {
 		t.Errorf("%d products of all, want 12", len(all))
 	}
-	some := ChoiceProducts(of, 5, 1)
+	if all := ChoiceProducts(of, true, 0, 1); !slices.Equal(all[0].Formats, []string{Tuned, Rivals}) {
+		t.Errorf("tuned: %v, want tuned and its rivals", all[0].Formats)
+	}
+	some := ChoiceProducts(of, false, 5, 1)
 	if len(some) != 5 || some[0].count() != 1 || !slices.Equal(some[0].Formats, []string{"auto", Rivals}) {
 		t.Errorf("drawn: %+v, want 5 of one product each, by auto and its rivals", some)
 	}
@@ -69,14 +72,14 @@ func TestChoices(t *testing.T) {
 	failed.Error = "out of memory"
 	c := NewChoices(&Report{Results: []Result{
 		at(1, "auto", "csr", 11, 0), at(1, "csr/v", "csr", 10, 9), at(1, "nm/v", "nm", 12, 20),
-		at(2, "auto", "csr", 40, 0), at(2, "csr/v", "csr", 41, 9), at(2, "nm/v", "nm", 10, 20),
+		at(2, Tuned, "csr", 40, 0), at(2, "csr/v", "csr", 41, 9), at(2, "nm/v", "nm", 10, 20),
 		at(3, "auto", "csr", 10, 0), failed, at(4, "nm/v", "nm", 10, 20),
 	}})
 	if c.Products != 2 || c.Worst != 4 || c.Mean != 2 || len(c.All) != 2 {
 		t.Fatalf("%+v: want two products, at worst 4, in the mean 2", c)
 	}
 	want := Choice{
-		Case: at(2, "auto", "", 0, 0).Case, Took: "csr/v", US: 40, PredictedUS: 9, Best: "nm/v", BestUS: 10,
+		Case: at(2, Tuned, "", 0, 0).Case, Took: "csr/v", US: 40, PredictedUS: 9, Best: "nm/v", BestUS: 10,
 		BestPredUS: 20, Over: 4,
 	}
 	if c.All[0] != want {

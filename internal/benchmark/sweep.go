@@ -34,7 +34,7 @@ type Products struct {
 	Matrices   []string
 	Columns    []int    // of B
 	Backends   []string // devices as spmm.Open takes them, or groups (IsGroup)
-	Formats    []string // "auto", of spmm.Formats, FORMAT/VARIANT, Packings, Near or Rivals
+	Formats    []string // "auto", Tuned, of spmm.Formats, FORMAT/VARIANT, Packings, Near or Rivals
 	Precisions []dtype.Type
 	Modes      []string // Fast, or Reproducible with a precision or without
 	Ways       []Way
@@ -298,7 +298,9 @@ func (r *round) enterAll(ctx context.Context, at *place) error {
 				if err != nil {
 					return err
 				}
-				o.Format, o.Variant, _ = strings.Cut(f.name, "/")
+				if o.Format, o.Variant, _ = strings.Cut(f.name, "/"); f.name == Tuned {
+					o.Format, o.Tune = "auto", true
+				}
 				c := r.named(at.name, f.name)
 				c.Mode, c.Way = mode, way.String()
 				var e entrant
