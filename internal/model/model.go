@@ -170,6 +170,8 @@ type Gather struct {
 	// Arithmetic is the time of arithmetic by that which its rate allows; 0: 1.
 	Arithmetic float64 `json:"arithmetic_factor,omitempty"`
 	Start      float64 `json:"start_us,omitempty"` // of all launches
+	// ItemNS is the time that a work item, such as a panel, takes for each byte of an element in fixed point, in ns.
+	ItemNS float64 `json:"item_ns,omitempty"`
 	// B's columns take the time of a multiple of this; 0: of the variant's COLS
 	Columns int `json:"tile_columns,omitempty"`
 	Bytes   int `json:"min_bytes,omitempty"` // of an element: fewer take as long as this many
@@ -278,7 +280,7 @@ func (m *DeviceModel) validate() error {
 		err = errors.Join(err, patterns(g.Variants),
 			within("slower", g.Slower, mostFactor), within("tile_columns", float64(g.Columns), mostUS),
 			within("min_bytes", float64(g.Bytes), mostFactor), within("arithmetic_factor", g.Arithmetic, mostFactor),
-			within("start_us", g.Start, mostUS))
+			within("start_us", g.Start, mostUS), within("item_ns", g.ItemNS, mostNS))
 	}
 	return err
 }
@@ -368,6 +370,7 @@ func (m *DeviceModel) Gather(kernel, variant string) (g Gather, known bool) {
 // or returns the cost with what it leaves out taken from another.
 func (g Gather) or(x Gather) Gather {
 	g.Slower, g.Arithmetic = cmp.Or(g.Slower, x.Slower), cmp.Or(g.Arithmetic, x.Arithmetic)
-	g.Start, g.Columns, g.Bytes = cmp.Or(g.Start, x.Start), cmp.Or(g.Columns, x.Columns), cmp.Or(g.Bytes, x.Bytes)
+	g.Start, g.ItemNS = cmp.Or(g.Start, x.Start), cmp.Or(g.ItemNS, x.ItemNS)
+	g.Columns, g.Bytes = cmp.Or(g.Columns, x.Columns), cmp.Or(g.Bytes, x.Bytes)
 	return g
 }

@@ -172,10 +172,10 @@ func (r *Executor) fastest(ctx context.Context, candidates []candidate, n int) (
 		choose.Short(times[best]), strings.Join(others, ", ")), nil
 }
 
-// addingUp is how many launches' time adding up the sums of segments takes: the launch waits for all rows, and reads
-// what they wrote. On an H200 products of 4096² with 10 % of the entries took 5 to 10 µs more than predicted without
-// it.
-const addingUp = 2
+// addingUp is how many launches' time adding up the sums of segments takes, a share of the rows being in segments: the
+// launch waits for all rows, and reads what they wrote. On an H200 it takes 3 µs for graphs, few of whose rows are in
+// segments, and 5 to 10 for 4096² with 10 % of the entries, where all are.
+func addingUp(share float64) float64 { return 1 + share }
 
 // predict returns what multiplications by n columns are predicted to take by each candidate, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
@@ -188,25 +188,25 @@ func (r *Executor) predict(ctx context.Context, candidates []candidate, n int) (
 	sample := work.Sample(r.source, work.LargeSample)
 	var times []time.Duration
 	for _, c := range candidates {
-		stats, segments, err := r.stats(c, sample)
+		stats, items, inSegments, err := r.stats(c, sample)
 		if err != nil {
 			return nil, err
 		}
-		t := r.time(rates, c, stats, n)
+		t := r.time(rates, c, stats, items, n)
 		if c.kind.ByRows() {
 			rowPtr, _ := r.source.Pattern()
-			segments = kernel.InSegments(rowPtr, c.variant)
+			inSegments = float64(kernel.InSegments(rowPtr, c.variant)) / float64(max(1, len(rowPtr)-1))
 		}
-		if segments {
-			t += addingUp * choose.ModelOf(r.dev).LaunchTime()
+		if inSegments > 0 {
+			t += time.Duration(addingUp(inSegments) * float64(choose.ModelOf(r.dev).LaunchTime()))
 		}
 		times = append(times, t)
 	}
 	return times, nil
 }
 
-// time predicts how long a candidate takes to multiply by n columns.
-func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n int) time.Duration {
+// time predicts how long a candidate takes to multiply by n columns, its packing having these stats and items.
+func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, items int64, n int) time.Duration {
 	rows, cols := r.source.Dims()
 	v := shaders.Reproducible.Runs(c.variant, nil, spec.Problem{N: n})
 	g, _ := choose.ModelOf(r.dev).Gather(shaders.Reproducible.Name, v.Name)
@@ -229,7 +229,8 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 	if c.kind == kernel.InStrips || c.kind == kernel.InPairs || c.kind == kernel.Digits { // A is loaded ahead
 		return max(b.Memory, b.Gather+b.Compute) + start
 	}
-	t := b.Memory + b.Gather + b.Compute
+	each := g.ItemNS * float64(kernel.PrecisionOf(v).Bytes())
+	t := b.Memory + b.Gather + b.Compute + time.Duration(each*float64(items))
 	tiles := time.Duration(stats.Longest / rfx.Tile)
 	switch c.kind {
 	case kernel.Stationary:
@@ -245,11 +246,11 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, n 
 const emulatedDot = 12
 
 // How long a warp takes for a digit of a tile of a panel with B in shared memory, where it waits for loads, and a
-// workgroup for a tile of a panel or segment. On an H200 tiles of the former took 0.2 to 0.7 µs; graphs whose longest
-// segments have 32 tiles took 42 to 47 µs with 128 columns, 28 to 29 with 32.
+// workgroup for a tile of a panel or segment. On an H200 tiles of the former took 0.2 to 0.7 µs, and graphs whose longest
+// segments have 32 tiles 42 to 45 µs.
 const (
 	panelTile   = 100 * time.Nanosecond
-	segmentTile = 700 * time.Nanosecond
+	segmentTile = time.Microsecond
 )
 
 // residueStats tells what packing the matrix as residues or digits makes, a share of whose entries has no place in a
@@ -266,20 +267,24 @@ func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P)
 	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
 }
 
-// stats tells what packing the matrix for a candidate makes, and whether panels are in segments: of dense residues and
-// digits exactly, of others from a sample.
-func (r *Executor) stats(c candidate, sample formats.Sparse) (s formats.Stats, segments bool, err error) {
+// stats tells what packing the matrix for a candidate makes, its work items, and the share of panels that are in segments: of
+// dense residues and digits exactly, of others from a sample.
+func (r *Executor) stats(
+	c candidate, sample formats.Sparse,
+) (s formats.Stats, items int64, inSegments float64, err error) {
 	if c.kind.InPlanes() {
 		s, err = r.residueStats(c.kind, float64(kernel.Remaining(sample))/float64(max(1, sample.NNZ())), r.bits)
-		return s, false, err
+		return s, 0, 0, err
 	}
 	e, err := shaders.Reproducible.Encode(sample, c.variant)
 	if err != nil {
-		return s, false, err
+		return s, 0, 0, err
 	}
-	s, _ = work.Scale(e, sample.NNZ(), r.source.NNZ())
-	m, ok := e.Format.(kernel.Split)
-	return s, ok && m.V > 0 && m.Rows > 0, nil
+	s, items = work.Scale(e, sample.NNZ(), r.source.NNZ())
+	if m, ok := e.Format.(kernel.Split); ok && m.V > 0 {
+		inSegments = float64(m.Rows) / float64(max(1, (e.Rows+m.V-1)/m.V))
+	}
+	return s, items, inSegments, nil
 }
 
 // inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,

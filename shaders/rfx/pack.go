@@ -100,15 +100,15 @@ func longestRow(rows int, nnz int64, v *spec.Variant) int {
 	return min(mostEntries, longest)
 }
 
-// InSegments tells whether a variant of rows divides some into segments, whose sums another launch adds up. rowPtr is
+// InSegments returns how many rows a variant of rows divides into segments, whose sums another launch adds up. rowPtr is
 // that of the matrix.
-func InSegments(rowPtr []int64, v *spec.Variant) bool {
+func InSegments(rowPtr []int64, v *spec.Variant) (divided int) {
 	rows := len(rowPtr) - 1
 	longest := int64(longestRow(rows, rowPtr[rows], v))
 	for r := range rows {
 		if rowPtr[r+1]-rowPtr[r] > longest {
-			return true
+			divided++
 		}
 	}
-	return false
+	return divided
 }
