@@ -163,8 +163,7 @@ func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range,
 // and digits.
 func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
 	v := panelRows(variant)
-	switch {
-	case kind(variant) == Rows || kind(variant) == Residues || kind(variant) == Digits || a.NNZ() == 0:
+	if k := kind(variant); k.ByRows() || k == Residues || k == Digits || a.NNZ() == 0 {
 		return nil, nil
 	}
 	rows, cols := a.Dims()

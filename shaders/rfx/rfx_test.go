@@ -588,6 +588,22 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// Every variant tells where kernel requantise finds an entry's integer. Rows, B in fixed point or not, are in the order of
+// the entries.
+func TestSlots(t *testing.T) {
+	a := matrix(rand.New(rand.NewPCG(4, 5)), 60, normal, 0, 60, 1)
+	for _, v := range kernel.Format.Variants {
+		slots, err := kernel.Slots(a, v)
+		inOrder := v.Const("V") == 0 && v.Const("RING") == 0 && v.Const("STAGE") == 0 && v.Before == nil
+		if err != nil || inOrder && slots != nil {
+			t.Errorf("%s: %d places, %v", v.Name, len(slots), err)
+		}
+		if !inOrder && len(slots) < a.Rows && v.Const("V") > 0 {
+			t.Errorf("%s: %d places of %d entries", v.Name, len(slots), a.NNZ())
+		}
+	}
+}
+
 func TestLaunchRefuses(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}
 	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32}
