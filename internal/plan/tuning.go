@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spmmrun/spmm/api"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
@@ -18,9 +19,11 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// A measurement is the best of up to tuneRuns batches, within tuneTime if that allows two.
+// A measurement is the best of up to tuneRuns batches of about tuneBatch, of up to tuneMost products, within tuneTime if
+// that allows two.
 const (
 	tuneBatch = 2 * time.Millisecond
+	tuneMost  = 128
 	tuneRuns  = 8
 	tuneTime  = 200 * time.Millisecond
 )
@@ -38,8 +41,8 @@ func tune(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
 	var best *Plan
 	var times []choose.Measured
 	var refused error // the first
-	for _, c := range choose.Near(cs) {
-		p, m, err := try(ctx, d, w, c)
+	for i, c := range choose.Near(cs) {
+		p, m, err := try(ctx, d, w, c, i == 0)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, backend.ErrDeviceLost):
 			closeAll(best, p)
@@ -68,14 +71,20 @@ func closeAll(ps ...*Plan) {
 	}
 }
 
-// try prepares the matrix for a candidate and measures it.
-func try(ctx context.Context, d *device.Device, w *work.Work, c *choose.Candidate) (*Plan, choose.Measured, error) {
+// try prepares the matrix for a candidate and measures it, twice if it is the first: a device that was idle is slow.
+func try(
+	ctx context.Context, d *device.Device, w *work.Work, c *choose.Candidate, first bool,
+) (*Plan, choose.Measured, error) {
 	m := choose.Measured{Format: c.Kernel.Name, Variant: c.Variant.Name}
 	p, err := build(ctx, d, w, fastWay(w, c))
 	if err != nil {
 		return nil, m, err
 	}
-	if m.Time, err = p.measure(ctx, w.Cols); err != nil {
+	m.Time, err = p.measure(ctx, w.Cols)
+	if first && err == nil {
+		m.Time, err = p.measure(ctx, w.Cols)
+	}
+	if err != nil {
 		p.Close()
 		return nil, m, err
 	}
@@ -113,20 +122,43 @@ func (p *Plan) drop() {
 
 // best returns the time of the fastest of several batches.
 func (p *Plan) best(ctx context.Context, b, c *tensor.Tensor) (time.Duration, error) {
-	once, err := p.Run(ctx, 1, b, 0, c, launch.Epilogue{}) // brings the kernel onto the device, too
-	if err != nil {
-		return 0, err
+	var once api.Timing
+	for range 2 { // the first brings the kernel onto the device, too
+		var err error
+		if once, err = p.Run(ctx, 1, b, 0, c, launch.Epilogue{}); err != nil {
+			return 0, err
+		}
 	}
-	best, batch, start := time.Duration(math.MaxInt64), 1, time.Now()
+	times := int(min(tuneMost, 1+tuneBatch/max(1, once.Best())))
+	batch := p.batch(times, b, c)
+	defer batch.Close()
+	best, start := time.Duration(math.MaxInt64), time.Now()
 	for i := 0; i < tuneRuns && (i < 2 || time.Since(start) < tuneTime); i++ {
-		t, err := p.Repeat(ctx, batch, 1, b, 0, c, launch.Epilogue{})
+		t, err := batch.run(ctx)
 		if err != nil {
 			return 0, err
 		}
-		best = min(best, t.Best()/time.Duration(batch))
-		if i == 0 {
-			batch = int(min(64, 1+tuneBatch/max(1, min(best, once.Best()))))
-		}
+		best = min(best, t.Best()/time.Duration(times))
 	}
 	return best, nil
+}
+
+// batch is a plan's product, a number of times.
+type batch struct {
+	run func(ctx context.Context) (api.Timing, error)
+	*Sequence
+}
+
+// batch returns a batch that is recorded, if the plan's products can be: else short ones take as long as the host takes to
+// submit them.
+func (p *Plan) batch(times int, b, c *tensor.Tensor) batch {
+	s := NewSequence(p.dev)
+	for range times {
+		if err := s.Add(p, 1, b, 0, c, launch.Epilogue{}); err != nil {
+			return batch{func(ctx context.Context) (api.Timing, error) {
+				return p.Repeat(ctx, times, 1, b, 0, c, launch.Epilogue{})
+			}, s}
+		}
+	}
+	return batch{s.Run, s}
 }
