@@ -1,4 +1,4 @@
-// A device's rates: measured once, and kept in the user's cache folder, the best of each that was seen.
+// A device's rates: measured once, and kept in the user's cache folder, the best of each that was measured.
 
 package choose
 
@@ -60,24 +60,39 @@ func keepRates(d *device.Device, r *model.Rates) {
 	d.Speed.Rates = r
 }
 
+// Attainable returns the rates that bound what is attainable: those of RatesOf, or what multiplications were seen to
+// reach. Formats are chosen by RatesOf alone: what a product reaches that lies in a cache, say, does not hold of others,
+// and choices must not depend on what ran before.
+func Attainable(ctx context.Context, d *device.Device) (*model.Rates, error) {
+	d.Speed.Lock()
+	seen := d.Speed.Seen
+	d.Speed.Unlock()
+	if seen != nil {
+		return seen, nil
+	}
+	return RatesOf(ctx, d)
+}
+
 // Observe tells that work took a variant so long, 0 tells nothing. If that beats the bound which the rates give, the
-// device was busy when it was measured: it is measured again, and rates that are still exceeded become what the work
-// reached. Observe returns the rates after that.
+// device was busy when it was measured: it is measured again, and attainable rates that are still exceeded become what
+// the work reached, until the device is closed. Observe returns those after that.
 func Observe(ctx context.Context, d *device.Device, v *spec.Variant, w model.Work,
 	took time.Duration) (*model.Rates, error) {
-	rates, err := RatesOf(ctx, d)
+	rates, err := Attainable(ctx, d)
 	if err != nil || !rates.Exceeded(v, w, took) {
 		return rates, err
 	}
-	if rates, err = Remeasure(ctx, d); err != nil {
+	measured, err := Remeasure(ctx, d)
+	if err != nil {
 		return nil, err
 	}
+	d.Speed.Lock()
+	defer d.Speed.Unlock()
+	rates = measured.Best(d.Speed.Seen)
 	if rates.Exceeded(v, w, took) {
-		d.Speed.Lock()
-		defer d.Speed.Unlock()
 		rates = rates.Seen(v, w, took)
-		keepRates(d, rates)
 	}
+	d.Speed.Seen = rates
 	return rates, nil
 }
 

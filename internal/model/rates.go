@@ -97,6 +97,16 @@ func (r *Rates) Raise(o *Rates) {
 	r.LaunchUS, r.LatencyUS = least(r.LaunchUS, o.LaunchUS), least(r.LatencyUS, o.LatencyUS)
 }
 
+// Best returns the higher of each rate of r and o, which is of the same device or nil.
+func (r *Rates) Best(o *Rates) *Rates {
+	best := *r
+	best.Copy, best.Matrix = slices.Clone(r.Copy), maps.Clone(r.Matrix)
+	if o != nil {
+		best.Raise(o)
+	}
+	return &best
+}
+
 // least is the smaller of two times; 0 means unknown.
 func least(x, y float64) float64 {
 	if x == 0 || y == 0 {
@@ -108,8 +118,7 @@ func least(x, y float64) float64 {
 // Seen returns the rates with those raised that a multiplication exceeded: it took less time for its work than they
 // allow. Fetching from cache is measured with data as large as SharedCache, so that only a B of that size tells of it.
 func (r *Rates) Seen(v *spec.Variant, w Work, took time.Duration) *Rates {
-	to := *r
-	to.Copy, to.Matrix = slices.Clone(r.Copy), maps.Clone(r.Matrix)
+	to := r.Best(nil)
 	raise := func(rate *float64, n int64) {
 		if *rate > 0 && took > 0 {
 			*rate = min(mostRate, max(*rate, float64(n)/took.Seconds()))
@@ -130,7 +139,7 @@ func (r *Rates) Seen(v *spec.Variant, w Work, took time.Duration) *Rates {
 	} else if len(v.Need.Shapes) == 0 {
 		raise(&to.FMA, w.FLOPs)
 	}
-	return &to
+	return to
 }
 
 // Exceeded tells whether a multiplication was faster than rates allow that it could raise.

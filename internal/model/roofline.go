@@ -16,17 +16,20 @@ type Work struct {
 	Bytes  int64 // read and written at least once: A as stored, B, C
 	Gather int64 // bytes of B's rows as they are fetched
 	FLOPs  int64 // executed: two for each multiply-add, padding included
-	B      int64 // bytes of B
+	B      int64 // bytes of B that are read
 }
 
-// NewWork counts a product by n columns that fetches a number of rows of B.
+// NewWork counts a product by n columns that fetches a number of rows of B. Of B no more rows are read than are fetched.
 func NewWork(rows, cols, n int, prec dtype.Type, s formats.Stats, fetched int64, out dtype.Type) Work {
-	in := prec.Storage().Size()
+	row, read := int64(n)*int64(prec.Storage().Size()), int64(cols)
+	if !s.Staged {
+		read = min(read, fetched)
+	}
 	return Work{
-		Bytes:  s.StoredBytes + int64(cols)*int64(n)*int64(in) + int64(rows)*int64(n)*int64(out.Size()),
-		Gather: fetched * int64(n) * int64(in),
+		Bytes:  s.StoredBytes + read*row + int64(rows)*int64(n)*int64(out.Size()),
+		Gather: fetched * row,
 		FLOPs:  2 * s.MACs * int64(n),
-		B:      int64(cols) * int64(n) * int64(in),
+		B:      read * row,
 	}
 }
 

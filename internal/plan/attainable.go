@@ -22,7 +22,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e launch.E
 	if err := p.checkResult(n, out); err != nil {
 		return api.Bound{}, err
 	}
-	rates, err := choose.RatesOf(ctx, p.dev)
+	rates, err := choose.Attainable(ctx, p.dev)
 	if err != nil {
 		return api.Bound{}, err
 	}
