@@ -111,36 +111,23 @@ func (e *eligibility) runs(k *spec.Format, v *spec.Variant) bool {
 	return e.rotated == nil || slices.Contains(e.rotated[k.Name], v.Name)
 }
 
-// rotate leaves each kernel one variant for a matrix shape that the device does not list, as far as there are for a
-// shape that no kernel before it has, and then gives the shapes that are left to kernels that have them.
+// rotate leaves each kernel one variant for a matrix shape that the device does not list: if there is one, for a shape
+// that no kernel before it has. Kernels of large tiles have none left.
 func (e *eligibility) rotate() {
-	chosen, covered := map[string][]string{}, map[string]bool{}
-	take := func(k *spec.Format, v *spec.Variant) {
-		chosen[k.Name], covered[tile(v.Const)] = append(chosen[k.Name], v.Name), true
-	}
-	fresh := func(v *spec.Variant) bool { return !covered[tile(v.Const)] }
-	kernels := append(shaders.Formats(), shaders.Reproducible)
-	others := func(k *spec.Format) []*spec.Variant { // low panels first: a driver compiles high ones for a minute
-		return slices.SortedStableFunc(slices.Values(e.others(k)), func(x, y *spec.Variant) int {
-			return x.Tile.Panel - y.Tile.Panel
+	const most = 2048 // outputs of a tile: a driver compiles those of dense for 20 seconds
+	e.rotated = map[string][]string{}
+	covered := map[string]bool{}
+	for _, k := range append(shaders.Formats(), shaders.Reproducible) {
+		others := slices.DeleteFunc(slices.Clone(e.others(k)), func(v *spec.Variant) bool {
+			return v.Tile.Rows*v.Tile.Cols > most
 		})
-	}
-	for _, k := range kernels {
-		others := others(k)
-		if i := slices.IndexFunc(others, fresh); i >= 0 {
-			take(k, others[i])
-		} else if len(others) > 0 {
-			take(k, others[0])
+		slices.SortStableFunc(others, func(x, y *spec.Variant) int { return x.Tile.Panel - y.Tile.Panel }) // low ones compile fast
+		if len(others) == 0 {
+			continue
 		}
+		v := others[max(0, slices.IndexFunc(others, func(v *spec.Variant) bool { return !covered[tile(v.Const)] }))]
+		e.rotated[k.Name], covered[tile(v.Const)] = []string{v.Name}, true
 	}
-	for _, k := range kernels {
-		for _, v := range others(k) {
-			if fresh(v) {
-				take(k, v)
-			}
-		}
-	}
-	e.rotated = chosen
 }
 
 // tile is a variant's matrix shape, as its constants give it.

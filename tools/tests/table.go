@@ -55,13 +55,14 @@ type config struct {
 }
 
 var (
-	// Position independent, as a C library is: `make test-package` builds that from what was compiled for these.
-	native = &config{name: "native", flags: []string{"-tags=cuda", "-buildmode=pie"}}
+	// Position independent, as a C library is: `make test-package` builds that from what was compiled for these. Without
+	// symbols, which take the linker a third of its time.
+	native = &config{name: "native", flags: []string{"-tags=cuda", "-buildmode=pie", "-ldflags=-s -w"}}
 	pure   = &config{name: "pure", env: []string{"CGO_ENABLED=0"}}
 	// A browser's tests are built with the flags of the page (cmd/spmmweb/build), whose packages are then compiled once.
 	wasm = &config{
 		name: "wasm",
-		flags: []string{"-trimpath", "-gcflags=all=-l -dwarf=false",
+		flags: []string{"-trimpath", "-ldflags=-s -w", "-gcflags=all=-l -dwarf=false",
 			"-gcflags=github.com/spmmrun/spmm/conformance/oracle=-dwarf=false"},
 		env: []string{"GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0"},
 	}
