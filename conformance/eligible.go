@@ -117,16 +117,22 @@ func (e *eligibility) rotate() {
 	const most = 2048 // outputs of a tile: a driver compiles those of dense for 20 seconds
 	e.rotated = map[string][]string{}
 	covered := map[string]bool{}
-	for _, k := range append(shaders.Formats(), shaders.Reproducible) {
-		others := slices.DeleteFunc(slices.Clone(e.others(k)), func(v *spec.Variant) bool {
-			return v.Tile.Rows*v.Tile.Cols > most
-		})
-		slices.SortStableFunc(others, func(x, y *spec.Variant) int { return x.Tile.Panel - y.Tile.Panel }) // low ones compile fast
-		if len(others) == 0 {
-			continue
+	rank := func(v *spec.Variant) int { // low panels come first: they compile faster
+		if covered[tile(v.Const)] {
+			return v.Tile.Panel + 1<<16
 		}
-		v := others[max(0, slices.IndexFunc(others, func(v *spec.Variant) bool { return !covered[tile(v.Const)] }))]
-		e.rotated[k.Name], covered[tile(v.Const)] = []string{v.Name}, true
+		return v.Tile.Panel
+	}
+	for _, k := range append(shaders.Formats(), shaders.Reproducible) {
+		var first *spec.Variant
+		for _, v := range e.others(k) {
+			if v.Tile.Rows*v.Tile.Cols <= most && (first == nil || rank(v) < rank(first)) {
+				first = v
+			}
+		}
+		if first != nil {
+			e.rotated[k.Name], covered[tile(first.Const)] = []string{first.Name}, true
+		}
 	}
 }
 
