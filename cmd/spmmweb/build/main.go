@@ -160,7 +160,8 @@ func program(root string) ([]byte, error) {
 	}
 	// As small as by preset 9e, in two thirds of its time: code is not aligned (pb), and the byte before says more (lc).
 	// Matches of up to 96 bytes (nice) are looked for, not 64.
-	packed, err := exec.Command("xz", "--format=lzma", "--lzma1=preset=6,dict=32MiB,lc=4,pb=0,nice=96", "--stdout", wasm).Output()
+	const lzma = "--lzma1=preset=6,dict=32MiB,lc=4,pb=0,nice=96"
+	packed, err := exec.Command("xz", "--format=lzma", lzma, "--stdout", wasm).Output()
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, errors.New("the program xz is not there (Debian: xz-utils)")
 	}
