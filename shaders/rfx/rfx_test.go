@@ -315,17 +315,21 @@ func cancelling(p rfx.P, large float32) problem {
 }
 
 func TestMultiply(t *testing.T) {
+	ps := map[bool][]problem{} // drawn once, as answers are kept by their names
 	answers := map[bool]map[string]*formats.Dense[float32]{false: {}, true: {}}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		if shadertest.CompileOnly() {
 			return
 		}
 		large := shadertest.LargeSizes(dev)
+		if ps[large] == nil {
+			ps[large] = problems(large)
+		}
 		want := answers[large]
 		if !large {
 			t.Run("large sizes", func(t *testing.T) { t.Skip("SPMM_SIZES=all multiplies them on a software driver of Vulkan") })
 		}
-		for _, q := range problems(large) {
+		for _, q := range ps[large] {
 			t.Run(q.name, func(t *testing.T) {
 				for _, p := range rfx.All {
 					run[float32](t, dev, q, p, want)
