@@ -111,36 +111,29 @@ func (e *eligibility) runs(k *spec.Format, v *spec.Variant) bool {
 	return e.rotated == nil || slices.Contains(e.rotated[k.Name], v.Name)
 }
 
-// rotate leaves each kernel one variant for a matrix shape that the device does not list, as far as there are for a
-// shape that no kernel before it has, and then gives the shapes that are left to kernels that have them.
+// rotate leaves each kernel one variant for a matrix shape that the device does not list: if there is one, for a shape
+// that no kernel before it has. Kernels of large tiles have none left.
 func (e *eligibility) rotate() {
-	chosen, covered := map[string][]string{}, map[string]bool{}
-	take := func(k *spec.Format, v *spec.Variant) {
-		chosen[k.Name], covered[tile(v.Const)] = append(chosen[k.Name], v.Name), true
-	}
-	fresh := func(v *spec.Variant) bool { return !covered[tile(v.Const)] }
-	kernels := append(shaders.Formats(), shaders.Reproducible)
-	others := func(k *spec.Format) []*spec.Variant { // low panels first: a driver compiles high ones for a minute
-		return slices.SortedStableFunc(slices.Values(e.others(k)), func(x, y *spec.Variant) int {
-			return x.Tile.Panel - y.Tile.Panel
-		})
-	}
-	for _, k := range kernels {
-		others := others(k)
-		if i := slices.IndexFunc(others, fresh); i >= 0 {
-			take(k, others[i])
-		} else if len(others) > 0 {
-			take(k, others[0])
+	const most = 2048 // outputs of a tile: a driver compiles those of dense for 20 seconds
+	e.rotated = map[string][]string{}
+	covered := map[string]bool{}
+	rank := func(v *spec.Variant) int { // low panels come first: they compile faster
+		if covered[tile(v.Const)] {
+			return v.Tile.Panel + 1<<16
 		}
+		return v.Tile.Panel
 	}
-	for _, k := range kernels {
-		for _, v := range others(k) {
-			if fresh(v) {
-				take(k, v)
+	for _, k := range append(shaders.Formats(), shaders.Reproducible) {
+		var first *spec.Variant
+		for _, v := range e.others(k) {
+			if v.Tile.Rows*v.Tile.Cols <= most && (first == nil || rank(v) < rank(first)) {
+				first = v
 			}
 		}
+		if first != nil {
+			e.rotated[k.Name], covered[tile(first.Const)] = []string{first.Name}, true
+		}
 	}
-	e.rotated = chosen
 }
 
 // tile is a variant's matrix shape, as its constants give it.

@@ -35,8 +35,8 @@ type Options struct {
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
 	// subgroup size. For drivers that compute any shape (Mesa's for CPUs).
 	Unlisted bool
-	// Rotate, with Unlisted, runs one of these shapes in each kernel and each shape in some kernel: such a driver compiles
-	// for minutes. The manifest is not that of a whole run.
+	// Rotate, with Unlisted, runs one of these shapes in each kernel, and different ones as far as possible, but none in
+	// kernels of large tiles: such a driver compiles for minutes. The manifest is not that of a whole run.
 	Rotate bool
 	// Bare leaves out the sentinel bytes behind buffers and the canaries between them, so that a tool
 	// which watches memory itself (compute-sanitizer) sees reads past a buffer's end too.

@@ -30,7 +30,8 @@ type problem struct {
 	alpha, beta float32
 	fold        bool // bend the grids round, as for huge matrices
 	units       int
-	longest     int // rows with more entries, panels with more vectors, are divided into segments; 0: as Encode decides
+	longest     int    // rows with more entries, panels with more vectors, are divided into segments; 0: as Encode decides
+	of          string // the kind of the variants that the problem is for; "": all
 	epilogue    spec.Epilogue
 	bias        []float32 // of the epilogue, 1 << BiasShift elements for each row or column
 }
@@ -154,8 +155,15 @@ func ragged(r *rand.Rand, rows, k int) []int {
 	return l
 }
 
-func problems() []problem {
+// problems returns all. If large is false, those that take a software driver seconds are smaller, or for those variants
+// alone that have the limit at hand. They reach the same bounds: rows in three segments, panels of equal rows, the last
+// of several tiles, and sums in 32 bits.
+func problems(large bool) []problem {
 	r := rand.New(rand.NewPCG(8, 3))
+	deep, limited := 2500, ""
+	if !large {
+		deep, limited = 600, "digits"
+	}
 	make := func(name string, k, n int, av, bv values, lens ...int) problem {
 		return problem{name: name, a: matrix(r, k, av, lens...), b: dense(r, k, n, bv), alpha: 1}
 	}
@@ -184,9 +192,9 @@ func problems() []problem {
 	negated.alpha = -1e-20
 	added := make("beta alone", 90, 37, normal, normal, ragged(r, 40, 90)...)
 	added.beta, added.ldc = 0x1p-140, 50
-	folded := make("folded grid", 2500, 70, normal, wide, ragged(r, 90, 2500)...)
+	folded := make("folded grid", deep, 70, normal, wide, ragged(r, 90, deep)...)
 	folded.fold = true
-	units := make("many units", 2500, 70, normal, wide, ragged(r, 90, 2500)...)
+	units := make("many units", deep, 70, normal, wide, ragged(r, 90, deep)...)
 	units.units, units.beta = 1<<20, 1
 	segments := make("rows in segments, with specials", 3000, 9, func(r *rand.Rand) float32 {
 		if r.IntN(2000) == 0 {
@@ -198,26 +206,35 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
-	one := make("one multiprocessor", 2500, 9, specials, normal, ragged(r, 330, 2500)...)
+	one := make("one multiprocessor", deep, 9, specials, normal, ragged(r, 330, deep)...)
 	one.units = 1
 	ps = append(ps, one)
 	for name, v := range map[string]values{"longest strips of the largest numbers": same,
 		"longest strips of low halves": lowHalves} { // sums of a strip's digits stay in 32 bits
-		ps = append(ps, make(name, kernel.MostStripColumns, 3, v, same, slices.Repeat([]int{kernel.MostStripColumns}, 18)...))
+		q := make(name, kernel.MostStripColumns, 3, v, same, slices.Repeat([]int{kernel.MostStripColumns}, 18)...)
+		q.of = limited
+		ps = append(ps, q)
 	}
-	ps = append(ps, panelProblems(make)...)
+	ps = append(ps, panelProblems(deep, make)...)
 	return append(append(ps, scaled, negated, added, folded, units, segments, long, longMixed),
 		epilogues(ps, scaled, segments)...)
 }
 
 // panelProblems have runs of rows with the same columns, and rows as long as exact sums in float64 allow and longer,
-// with the largest integers.
-func panelProblems(make func(name string, k, n int, av, bv values, lens ...int) problem) []problem {
+// with the largest integers. Those of many columns have rows of at most deep entries.
+func panelProblems(deep int, make func(name string, k, n int, av, bv values, lens ...int) problem) []problem {
 	lens := slices.Concat(slices.Repeat([]int{128}, 8), slices.Repeat([]int{129}, 9), []int{127, 1023, 1024, 1025, 2500},
 		slices.Repeat([]int{5}, 11), slices.Repeat([]int{300}, 16), slices.Repeat([]int{0}, 8))
 	var ps []problem
-	for _, n := range []int{1, 8, 37, 130, 257} {
+	for _, n := range []int{1, 8, 37} {
 		ps = append(ps, make(fmt.Sprintf("equal rows, %d columns", n), 2500, n, normal, normal, lens...))
+	}
+	short := slices.Clone(lens)
+	for i := range short {
+		short[i] = min(short[i], deep)
+	}
+	for _, n := range []int{130, 257} {
+		ps = append(ps, make(fmt.Sprintf("equal rows, %d columns", n), deep, n, normal, normal, short...))
 	}
 	for name, v := range map[string]values{"sums at their limits": same, "sums of low halves at their limits": lowHalves,
 		"sums of both signs at their limits": largest} {
@@ -298,13 +315,21 @@ func cancelling(p rfx.P, large float32) problem {
 }
 
 func TestMultiply(t *testing.T) {
-	ps := problems()
-	want := map[string]*formats.Dense[float32]{}
+	ps := map[bool][]problem{} // drawn once, as answers are kept by their names
+	answers := map[bool]map[string]*formats.Dense[float32]{false: {}, true: {}}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		if shadertest.CompileOnly() {
 			return
 		}
-		for _, q := range ps {
+		large := shadertest.LargeSizes(dev)
+		if ps[large] == nil {
+			ps[large] = problems(large)
+		}
+		want := answers[large]
+		if !large {
+			t.Run("large sizes", func(t *testing.T) { t.Skip("SPMM_SIZES=all multiplies them on a software driver of Vulkan") })
+		}
+		for _, q := range ps[large] {
 			t.Run(q.name, func(t *testing.T) {
 				for _, p := range rfx.All {
 					run[float32](t, dev, q, p, want)
@@ -323,7 +348,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
 	want map[string]*formats.Dense[float32]) {
 	t.Helper()
 	for _, v := range shadertest.Variants(dev, kernel.Format.Program) {
-		if v.Const("BITS") != uint32(p) {
+		if v.Const("BITS") != uint32(p) || q.of != "" && q.of != v.Kind.Name {
 			continue
 		}
 		if v.Const("DIRECT") > 0 && formats.TypeOf[T]() != dtype.F32 {
@@ -712,7 +737,7 @@ func TestCoopShapes(t *testing.T) {
 		for _, v := range slices.Concat(kernel.Coops(rfx.P15, c.SubgroupMin), kernel.CoopResidues(rfx.P31, c.SubgroupMin),
 			kernel.Fews(rfx.P23, c.SubgroupMin)) {
 			t.Run(v.Name, func(t *testing.T) {
-				for _, q := range problems() {
+				for _, q := range problems(true) {
 					if slices.Contains([]string{"normal, 33 columns", "specials of B"}, q.name) {
 						runVariant[half.F16](t, dev, q, v, want)
 					}

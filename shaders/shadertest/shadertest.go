@@ -68,6 +68,12 @@ func CompileOnly() bool { return os.Getenv("SPMM_SOFTVK") == "amd" }
 // minutes to compile them. Package conformance runs some of them in any case.
 func ForeignShapes() bool { return os.Getenv("SPMM_SHAPES") == "all" }
 
+// LargeSizes tells whether to multiply problems on a device that take a software driver of Vulkan seconds, on which
+// smaller ones have the same bounds: SPMM_SIZES=all asks for them there, too.
+func LargeSizes(dev backend.Device) bool {
+	return dev.Info().Backend == "cpu" || os.Getenv("SPMM_SOFTVK") == "" || os.Getenv("SPMM_SIZES") == "all"
+}
+
 // Variants returns the variants of k that the device runs.
 func Variants(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Variants) }
 

@@ -55,13 +55,14 @@ type config struct {
 }
 
 var (
-	// Position independent, as a C library is: `make test-package` builds that from what was compiled for these.
-	native = &config{name: "native", flags: []string{"-tags=cuda", "-buildmode=pie"}}
+	// Position independent, as a C library is: `make test-package` builds that from what was compiled for these. Without
+	// symbols, which take the linker a third of its time.
+	native = &config{name: "native", flags: []string{"-tags=cuda", "-buildmode=pie", "-ldflags=-s -w"}}
 	pure   = &config{name: "pure", env: []string{"CGO_ENABLED=0"}}
 	// A browser's tests are built with the flags of the page (cmd/spmmweb/build), whose packages are then compiled once.
 	wasm = &config{
 		name: "wasm",
-		flags: []string{"-trimpath", "-gcflags=all=-l -dwarf=false",
+		flags: []string{"-trimpath", "-ldflags=-s -w", "-gcflags=all=-l -dwarf=false",
 			"-gcflags=github.com/spmmrun/spmm/conformance/oracle=-dwarf=false"},
 		env: []string{"GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0"},
 	}
@@ -185,7 +186,13 @@ var table = []*run{
 		// The backend's contract is held on the other driver.
 		name: "plain", set: setAll, config: native, driver: plain, packages: []string{"./shaders/...", "./backend/vulkan/..."},
 		args: []string{"-test.skip=^Test(Contract|ContractStaged)$|" + same + "|/^(cpu|webgpu)"},
-		env:  []string{"SPMM_REQUIRE=vulkan"},
+		env:  []string{"SPMM_SIZES=all", "SPMM_REQUIRE=vulkan"},
+	},
+	{
+		// The same sizes by WebGPU.
+		name: "soft-sizes", set: setAll, config: native, driver: matrices, packages: []string{"./shaders/rfx"},
+		args: []string{"-test.run=^TestMultiply$", "-test.skip=/^(cpu|vulkan)"},
+		env:  []string{"SPMM_SIZES=all", "SPMM_REQUIRE=webgpu"},
 	},
 	{
 		name: "browser", set: setTest, config: wasm, driver: browser, packages: []string{"./conformance", "./portable/webgpu"},
@@ -193,9 +200,11 @@ var table = []*run{
 		env:  []string{"SPMM_BACKEND=webgpu", "SPMM_REQUIRE=webgpu", "SPMM_FILTER=" + browserCases},
 	},
 	{
-		// Every matrix shape of other vendors in every kernel, which takes the driver ten minutes to compile.
+		// Every matrix shape of other vendors in every kernel, which takes the driver ten minutes to compile, and the
+		// large problems.
 		name: "soft-shapes", set: setAll, config: native, driver: matrices, packages: []string{"./shaders/..."},
-		args: []string{"-test.skip=" + same + "|/^(cpu|webgpu)"}, env: []string{"SPMM_SHAPES=all", "SPMM_REQUIRE=vulkan"},
+		args: []string{"-test.skip=" + same + "|/^(cpu|webgpu)"},
+		env:  []string{"SPMM_SHAPES=all", "SPMM_SIZES=all", "SPMM_REQUIRE=vulkan"},
 	},
 	{
 		name: "suite-shapes", set: setAll, config: native, driver: matrices, packages: []string{"./conformance"},
