@@ -160,11 +160,13 @@ type Cost struct {
 	from Source // of the model that it is in
 }
 
-// Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: besides moving A, B and
-// C once, fetching rows of B, arithmetic, and a start. What it leaves out is that of the next one in the file that
+// Gather is the time that multiplying in fixed point takes in the variants that a pattern fits: for moving A, B and C
+// once, fetching rows of B, arithmetic, and a start. What it leaves out is that of the next one in the file that
 // fits.
 type Gather struct {
 	Variants []string `json:"variants"`
+	// Memory is the time of moving A, B and C by that which the rate of copies allows; 0: 1.
+	Memory float64 `json:"memory_factor,omitempty"`
 	// Slower is the time of fetching rows by that which Rates.Cache allows; 0: 1.
 	Slower float64 `json:"slower,omitempty"`
 	// Arithmetic is the time of arithmetic by that which its rate allows; 0: 1.
@@ -278,7 +280,7 @@ func (m *DeviceModel) validate() error {
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),
-			within("slower", g.Slower, mostFactor), within("tile_columns", float64(g.Columns), mostUS),
+			within("slower", g.Slower, mostFactor), within("memory_factor", g.Memory, mostFactor), within("tile_columns", float64(g.Columns), mostUS),
 			within("min_bytes", float64(g.Bytes), mostFactor), within("arithmetic_factor", g.Arithmetic, mostFactor),
 			within("start_us", g.Start, mostUS), within("item_ns", g.ItemNS, mostNS))
 	}
@@ -369,7 +371,8 @@ func (m *DeviceModel) Gather(kernel, variant string) (g Gather, known bool) {
 
 // or returns the cost with what it leaves out taken from another.
 func (g Gather) or(x Gather) Gather {
-	g.Slower, g.Arithmetic = cmp.Or(g.Slower, x.Slower), cmp.Or(g.Arithmetic, x.Arithmetic)
+	g.Memory, g.Slower = cmp.Or(g.Memory, x.Memory), cmp.Or(g.Slower, x.Slower)
+	g.Arithmetic = cmp.Or(g.Arithmetic, x.Arithmetic)
 	g.Start, g.ItemNS = cmp.Or(g.Start, x.Start), cmp.Or(g.ItemNS, x.ItemNS)
 	g.Columns, g.Bytes = cmp.Or(g.Columns, x.Columns), cmp.Or(g.Bytes, x.Bytes)
 	return g

@@ -215,6 +215,7 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, it
 		stats.Gathers)
 	w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
 	w.FLOPs = int64(cmp.Or(g.Arithmetic, 1) * float64(w.FLOPs))
+	w.Bytes = int64(cmp.Or(g.Memory, 1) * float64(w.Bytes))
 	if v.Need.Dot4 && r.dev.Caps().Dot4Emulated {
 		w.FLOPs *= emulatedDot
 	}

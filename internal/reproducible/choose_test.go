@@ -53,7 +53,7 @@ func alike(more int) *formats.CSR[float32] {
 // A panel with a long row takes long, whatever the others: then rows are taken.
 func TestLongPanels(t *testing.T) {
 	for more, panels := range map[int]bool{0: true, 7000: false} {
-		w, err := work.Work{P: rfx.P15, Precision: dtype.F32, Cols: 128}.Resolve(alike(more), work.Form{})
+		w, err := work.Work{P: rfx.P15, Precision: dtype.F32, Cols: 256}.Resolve(alike(more), work.Form{})
 		if err != nil {
 			t.Fatal(err)
 		}
