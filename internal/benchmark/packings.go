@@ -25,8 +25,8 @@ const (
 	Rivals   = "rivals"   // those that auto predicts to take at most four times as long
 )
 
-// Tuned is the word of Products.Formats for auto with spmm.Options.Tune, which measures what is predicted to be near the
-// fastest.
+// Tuned is the word of Products.Formats for auto with spmm.Options.Tune, which measures what is predicted to be near
+// the fastest.
 const Tuned = "tuned"
 
 // Predicted is a predicted time of a product, and the figures that it was made from.

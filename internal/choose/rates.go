@@ -61,8 +61,8 @@ func keepRates(d *device.Device, r *model.Rates) {
 }
 
 // Attainable returns the rates that bound what is attainable: those of RatesOf, or what multiplications were seen to
-// reach. Formats are chosen by RatesOf alone: what a product reaches that lies in a cache, say, does not hold of others,
-// and choices must not depend on what ran before.
+// reach. Formats are chosen by RatesOf alone: what a product reaches that lies in a cache does not hold of others, and
+// choices must not depend on what ran before.
 func Attainable(ctx context.Context, d *device.Device) (*model.Rates, error) {
 	d.Speed.Lock()
 	seen := d.Speed.Seen

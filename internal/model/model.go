@@ -280,7 +280,8 @@ func (m *DeviceModel) validate() error {
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),
-			within("slower", g.Slower, mostFactor), within("memory_factor", g.Memory, mostFactor), within("tile_columns", float64(g.Columns), mostUS),
+			within("slower", g.Slower, mostFactor), within("memory_factor", g.Memory, mostFactor),
+			within("tile_columns", float64(g.Columns), mostUS),
 			within("min_bytes", float64(g.Bytes), mostFactor), within("arithmetic_factor", g.Arithmetic, mostFactor),
 			within("start_us", g.Start, mostUS), within("item_ns", g.ItemNS, mostNS))
 	}

@@ -102,8 +102,8 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// A device that was busy when it was measured is not slow for good: what a later measurement shows to be faster is kept,
-// for later processes too, and what is slower is not. What a multiplication reaches is attainable, but formats are not
+// A device that was busy when it was measured is not slow for good: what a later measurement shows to be faster is
+// kept, for later processes too, and what is slower is not. What a multiplication reaches is attainable, but formats are not
 // chosen by it.
 func TestBestRatesAreKept(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))

@@ -19,8 +19,8 @@ import (
 	"github.com/spmmrun/spmm/internal/work"
 )
 
-// A measurement is the best of up to tuneRuns batches of about tuneBatch, of up to tuneMost products, within tuneTime if
-// that allows two.
+// A measurement is the best of up to tuneRuns batches of about tuneBatch, of up to tuneMost products, within tuneTime
+// if that allows two.
 const (
 	tuneBatch = 2 * time.Millisecond
 	tuneMost  = 128
@@ -149,8 +149,8 @@ type batch struct {
 	*Sequence
 }
 
-// batch returns a batch that is recorded, if the plan's products can be: else short ones take as long as the host takes to
-// submit them.
+// batch returns a batch that is recorded, if the plan's products can be: else short ones take as long as the host takes
+// to submit them.
 func (p *Plan) batch(times int, b, c *tensor.Tensor) batch {
 	s := NewSequence(p.dev)
 	for range times {

@@ -247,8 +247,8 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, it
 const emulatedDot = 12
 
 // How long a warp takes for a digit of a tile of a panel with B in shared memory, where it waits for loads, and a
-// workgroup for a tile of a panel or segment. On an H200 tiles of the former took 0.2 to 0.7 µs, and graphs whose longest
-// segments have 32 tiles 42 to 45 µs.
+// workgroup for a tile of a panel or segment. On an H200 tiles of the former took 0.2 to 0.7 µs, and graphs whose
+// longest segments have 32 tiles 42 to 45 µs.
 const (
 	panelTile   = 100 * time.Nanosecond
 	segmentTile = time.Microsecond
@@ -268,8 +268,8 @@ func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P)
 	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
 }
 
-// stats tells what packing the matrix for a candidate makes, its work items, and the share of panels that are in segments: of
-// dense residues and digits exactly, of others from a sample.
+// stats tells what packing the matrix for a candidate makes, its work items, and the share of panels that are in
+// segments: of dense residues and digits exactly, of others from a sample.
 func (r *Executor) stats(
 	c candidate, sample formats.Sparse,
 ) (s formats.Stats, items int64, inSegments float64, err error) {

@@ -100,8 +100,8 @@ func longestRow(rows int, nnz int64, v *spec.Variant) int {
 	return min(mostEntries, longest)
 }
 
-// InSegments returns how many rows a variant of rows divides into segments, whose sums another launch adds up. rowPtr is
-// that of the matrix.
+// InSegments returns how many rows a variant of rows divides into segments, whose sums another launch adds up. rowPtr
+// is that of the matrix.
 func InSegments(rowPtr []int64, v *spec.Variant) (divided int) {
 	rows := len(rowPtr) - 1
 	longest := int64(longestRow(rows, rowPtr[rows], v))

@@ -613,8 +613,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Every variant tells where kernel requantise finds an entry's integer. Rows, B in fixed point or not, are in the order of
-// the entries.
+// Every variant tells where kernel requantise finds an entry's integer. Rows, B in fixed point or not, are in the order
+// of the entries.
 func TestSlots(t *testing.T) {
 	a := matrix(rand.New(rand.NewPCG(4, 5)), 60, normal, 0, 60, 1)
 	for _, v := range kernel.Format.Variants {
