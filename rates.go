@@ -51,11 +51,11 @@ func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (ti
 	return choose.Predict(ctx, d, w, w.Cols)
 }
 
-// Observe tells that a multiplication as Attainable has it took so long. If that beats Attainable, the device was busy
-// when it was measured: it is measured again, the better of each rate is kept, and for Attainable a rate that the
-// multiplication still exceeds becomes what it reached, until the device is closed; formats are chosen by what was
-// measured. Observe returns what Attainable does after that; reading a B that is too small to
-// tell the rate of reading from cache takes no longer than `took` there.
+// Observe tells that a multiplication as Attainable has it took so long. If that beats Attainable, the device may have
+// been busy when it was measured: it is measured again, once while it is open, and the better of each rate is kept. A
+// rate that is still exceeded is raised to what the multiplication reached, for Attainable and Observe, until the
+// device is closed; formats are chosen by measured rates. Observe returns what Attainable does after that. Reading a B
+// that is too small to tell the rate of reading from cache takes no longer than `took` there.
 func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e ...Epilogue) (Bound, error) {
 	ep, err := epilogue(e)
 	if err != nil {

@@ -35,6 +35,7 @@ type Speed struct {
 	sync.Mutex
 	Rates *model.Rates       // nil until measured
 	Seen  *model.Rates       // these, raised to what multiplications reached; nil: none has exceeded them
+	Again bool               // they were measured again, as one exceeded them
 	Model *model.DeviceModel // nil until read; the device's own model over that of its kind
 }
 

@@ -19,8 +19,8 @@ type Work struct {
 	B      int64 // bytes of B that are read
 }
 
-// NewWork counts a product by n columns that fetches a number of rows of B. Of B no more rows are read than are
-// fetched.
+// NewWork counts a product by n columns that fetches a number of rows of B. All of B is read where whole blocks of it
+// are brought to shared memory (Stats.Staged), else no more rows than are fetched.
 func NewWork(rows, cols, n int, prec dtype.Type, s formats.Stats, fetched int64, out dtype.Type) Work {
 	row, read := int64(n)*int64(prec.Storage().Size()), int64(cols)
 	if !s.Staged {

@@ -130,6 +130,7 @@ func (p *Plan) best(ctx context.Context, b, c *tensor.Tensor) (time.Duration, er
 		}
 	}
 	times := int(min(tuneMost, 1+tuneBatch/max(1, once.Best())))
+	p.drop() // what a sequence has of its own
 	batch := p.batch(times, b, c)
 	defer batch.Close()
 	best, start := time.Duration(math.MaxInt64), time.Now()
@@ -155,6 +156,7 @@ func (p *Plan) batch(times int, b, c *tensor.Tensor) batch {
 	s := NewSequence(p.dev)
 	for range times {
 		if err := s.Add(p, 1, b, 0, c, launch.Epilogue{}); err != nil {
+			s.Close()
 			return batch{func(ctx context.Context) (api.Timing, error) {
 				return p.Repeat(ctx, times, 1, b, 0, c, launch.Epilogue{})
 			}, s}

@@ -211,8 +211,8 @@ func (r *Executor) time(rates *model.Rates, c candidate, stats formats.Stats, it
 	v := shaders.Reproducible.Runs(c.variant, nil, spec.Problem{N: n})
 	g, _ := choose.ModelOf(r.dev).Gather(shaders.Reproducible.Name, v.Name)
 	n = g.Width(v, n)
-	w := inFixedPoint(model.NewWork(rows, cols, n, r.source.Type(), stats, stats.Gathers, dtype.F32), v, cols, n,
-		stats.Gathers)
+	typ := r.source.Type()
+	w := inFixedPoint(model.NewWork(rows, cols, n, typ, stats, stats.Gathers, dtype.F32), v, typ, cols, n, stats.Gathers)
 	w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
 	w.FLOPs = int64(cmp.Or(g.Arithmetic, 1) * float64(w.FLOPs))
 	w.Bytes = int64(cmp.Or(g.Memory, 1) * float64(w.Bytes))
@@ -268,8 +268,8 @@ func (r *Executor) residueStats(kind kernel.Kind, remaining float64, bits rfx.P)
 	return kernel.SparseResidueStats(rows, cols, all, int64(remaining*float64(all)), bits)
 }
 
-// stats tells what packing the matrix for a candidate makes, its work items, and the share of panels that are in
-// segments: of dense residues and digits exactly, of others from a sample.
+// stats tells what packing the matrix for a candidate makes, its work items, and the share of rows in panels that
+// are in segments: of dense residues and digits exactly, of others from a sample.
 func (r *Executor) stats(
 	c candidate, sample formats.Sparse,
 ) (s formats.Stats, items int64, inSegments float64, err error) {
@@ -283,14 +283,17 @@ func (r *Executor) stats(
 	}
 	s, items = work.Scale(e, sample.NNZ(), r.source.NNZ())
 	if m, ok := e.Format.(kernel.Split); ok && m.V > 0 {
-		inSegments = float64(m.Rows) / float64(max(1, (e.Rows+m.V-1)/m.V))
+		inSegments = float64(m.Rows) / float64(max(1, e.Rows))
 	}
 	return s, items, inSegments, nil
 }
 
-// inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,
-// unless the kernel quantises it, its rows are fetched so, and every pair of digits is multiplied, or every residue.
-func inFixedPoint(w model.Work, v *spec.Variant, k, n int, fetched int64) model.Work {
+// inFixedPoint adds to what a multiplication by n columns of type t takes in a variant. All of B is read for its ranges.
+// It is written and read in fixed point, unless the kernel quantises it, and its rows are fetched so. Every pair of
+// digits is multiplied, or every residue.
+func inFixedPoint(w model.Work, v *spec.Variant, t dtype.Type, k, n int, fetched int64) model.Work {
+	all := int64(k) * int64(n) * int64(t.Storage().Size())
+	w.Bytes, w.B = w.Bytes+all-w.B, all
 	w.Bytes += 2 * int64(k) * 4 * int64(kernel.Layout(v, k, n).Row())
 	w.Gather = fetched * kernel.Fetched(v, k, n)
 	w.FLOPs *= kernel.Instructions(v, k)

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/device/devicetest"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/work"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
@@ -48,6 +49,16 @@ func alike(more int) *formats.CSR[float32] {
 	}
 	a.Val = slices.Repeat([]float32{1}, len(a.ColIdx))
 	return a
+}
+
+// All of B is brought to fixed point, also where a kernel fetches few of its rows, or whole blocks.
+func TestAllOfB(t *testing.T) {
+	for _, v := range kernel.Format.Variants {
+		w := inFixedPoint(model.Work{Bytes: 1000, B: 8}, v, dtype.F16, 100, 4, 1)
+		if all := int64(100 * 4 * 2); w.B != all || w.Bytes < 1000-8+all {
+			t.Errorf("%s: %+v, want a B of %d bytes", v.Name, w, all)
+		}
+	}
 }
 
 // A panel with a long row takes long, whatever the others: then rows are taken.

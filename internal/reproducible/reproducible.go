@@ -150,7 +150,7 @@ func variantFor(caps backend.Caps, bits rfx.P, kind kernel.Kind) (*spec.Variant,
 
 func (r *Executor) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 	v, w := r.Matrix.Work(n, out)
-	return v, inFixedPoint(w, v, r.Cols, n, r.Fetched)
+	return v, inFixedPoint(w, v, r.Operand, r.Cols, n, r.Fetched)
 }
 
 func (r *Executor) Reproduced() (rfx.P, bool) {
