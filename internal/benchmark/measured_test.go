@@ -25,9 +25,10 @@ func TestMeasuredChoices(t *testing.T) {
 		products    int
 		mean, worst float64 // of the time of the kernel that is chosen, over the fastest's, at most
 	}{
-		{"h200-choice-vulkan.json", 174, 1.02, 1.55},
+		{"h200-choice-vulkan.json", 42, 1.01, 1.15},
 		{"h200-choice.json", 161, 1.015, 1.65},
 		{"h200-choice-new.json", 234, 1.03, 1.5},
+		{"h200-choice-vulkan-new.json", 132, 1.03, 1.55},
 	} {
 		t.Run(x.file, func(t *testing.T) {
 			var over []float64
